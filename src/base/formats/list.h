@@ -1,0 +1,10 @@
+// Every block-quantised format. A line here and a file beside it (see docs/adding_a_format.md) make a format known to the loader,
+// to gemm and embed, to `plan`'s bytes and to the round-trip tests.
+#pragma once
+
+#define RIDGE_FORMATS(format) \
+  format(q4_0)                \
+  format(q4_1)                \
+  format(q8_0)                \
+  format(q4_k)                \
+  format(q6_k)
