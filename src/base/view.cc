@@ -68,7 +68,7 @@ bool View::dense() const {
 }
 
 View View::t() const {
-  RIDGE_CHECK(rank == 2 && !is_block(type), "only plain matrices are transposed by strides: " + to_string(*this));
+  RIDGE_CHECK(rank == 2, "only a matrix is transposed: " + to_string(*this));
   View v = *this;
   std::swap(v.dims[0], v.dims[1]);
   std::swap(v.strides[0], v.strides[1]);

@@ -38,7 +38,7 @@ struct View {
   bool dense() const;                                          // row-major without gaps
   bool rows_dense() const { return rank > 0 && (strides[rank - 1] == 1 || dims[rank - 1] == 1); }
 
-  View t() const;                                              // rank 2: [i, j] -> [j, i]
+  View t() const;                                              // rank 2: [i, j] -> [j, i]; of a block format: for get() alone
   View rows(int64_t from, int64_t n) const;                    // [from : from + n, ...]
   View cols(int64_t from, int64_t n) const;                    // rank 2: [:, from : from + n]
   View heads(int64_t n) const;                                 // [rows, n * d] -> [rows, n, d]

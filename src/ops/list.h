@@ -1,0 +1,16 @@
+// Every op. A line here and a folder beside it (docs/adding_an_op.md) give it tests, gradient checks, benches and tables.
+#pragma once
+#include <span>
+
+#include "ops/op.h"
+
+#define RIDGE_OPS(op) \
+  op(gemm) \
+  /* end of list */
+
+namespace ridge {
+
+std::span<const OpInfo> all_ops();
+const OpInfo* find_op(const char* name);                       // null when unknown
+
+}  // namespace ridge
