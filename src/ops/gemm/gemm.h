@@ -9,11 +9,10 @@
 // residual and biases are f64, f32, f16 or bf16. All views may be strided; fast rows ask for dense rows.
 // Products are accumulated in at least f32. Not for attention's products (attention) nor grouped experts.
 #pragma once
+#include "ops/activation.h"
 #include "ops/op.h"
 
 namespace ridge {
-
-enum class Activation : uint8_t { none, silu, gelu, gelu_tanh };
 
 struct Gemm {
   static constexpr const char* name = "gemm";

@@ -1,22 +1,9 @@
 // The truth of gemm: three loops in double. Naive for ever.
-#include <cmath>
-#include <numbers>
-
 #include "ops/gemm/gemm.h"
 
 namespace ridge {
 
 namespace {
-
-double activate(Activation act, double x) {
-  switch (act) {
-    case Activation::none: return x;
-    case Activation::silu: return x / (1 + std::exp(-x));
-    case Activation::gelu: return 0.5 * x * (1 + std::erf(x / std::numbers::sqrt2));
-    case Activation::gelu_tanh: return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
-  }
-  return x;
-}
 
 void product(const Gemm::Args& g, int64_t depth) {
   auto dot = [&](const View& w, const View& bias, int64_t i, int64_t j) {
