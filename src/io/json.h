@@ -20,10 +20,17 @@
 
 namespace ridge {
 
+template <class Value>                                         // a template only because Json is not complete yet
+struct JsonMember {
+  std::string key;
+  Value value;
+  bool operator==(const JsonMember&) const = default;
+};
+
 class Json {
  public:
   enum class Kind { null, boolean, integer, real, string, array, object };  // in the order of the variant below
-  struct Member;
+  using Member = JsonMember<Json>;
   using Array = std::vector<Json>;
   using Object = std::vector<Member>;
 
@@ -82,12 +89,6 @@ class Json {
 
  private:
   std::variant<std::nullptr_t, bool, int64_t, double, std::string, Array, Object> value_ = nullptr;
-};
-
-struct Json::Member {
-  std::string key;
-  Json value;
-  bool operator==(const Member&) const = default;
 };
 
 // What a text may look like. Model files come from Python's json module, whose dialect has NaN and Infinity and repeats keys
