@@ -6,6 +6,14 @@
 
 #define RIDGE_OPS(op) \
   op(gemm) \
+  op(rms_norm) \
+  op(rms_norm_backward) \
+  op(glu) \
+  op(glu_backward) \
+  op(embed) \
+  op(embed_backward) \
+  op(accumulate) \
+  op(adamw) \
   /* end of list */
 
 namespace ridge {
