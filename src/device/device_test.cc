@@ -49,8 +49,7 @@ TEST(Pool, WritesAreVisibleAfterTheJoinAndBeforeTheNextLoop) {
 TEST(Pool, OneWorkerNumberIsNeverOnTwoThreadsAtOnce) {
   const Pool pool(4);
   std::vector<int64_t> sums(4, 0);  // unguarded scratch by worker, as ops use it
-  for (int round = 0; round < 1000; ++round)
-    pool.parallel(100, [&](int64_t i, int worker) { sums[size_t(worker)] += i; });
+  for (int round = 0; round < 1000; ++round) pool.parallel(100, [&](int64_t i, int worker) { sums[size_t(worker)] += i; });
   EXPECT_EQ(sums[0] + sums[1] + sums[2] + sums[3], 1000 * 4950);
 }
 

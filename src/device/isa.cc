@@ -47,10 +47,11 @@ Isa detect() {
   const Leaf basic = leaf(1), extended = leaf(7), more = leaf(7, 1);
   if (!all(basic.ecx, {27, 28, 12, 29}) || !all(extended.ebx, {5})) return Isa::portable;  // OSXSAVE, AVX, FMA, F16C; AVX2
   const uint64_t saved = saved_registers();
-  if (!all(saved, {1, 2})) return Isa::portable;                                                // xmm, ymm
-  if (!all(extended.ebx, {16, 17, 30, 31}) || !all(saved, {5, 6, 7})) return Isa::avx2;         // F, DQ, BW, VL; opmask, zmm
-  if (!all(extended.ecx, {11})) return Isa::avx512;                                             // AVX512_VNNI
-  if (!all(extended.edx, {22, 24, 25}) || !all(more.eax, {5}) || !all(saved, {17, 18})) return Isa::vnni;  // AMX; AVX512_BF16; tiles
+  if (!all(saved, {1, 2})) return Isa::portable;                                         // xmm, ymm
+  if (!all(extended.ebx, {16, 17, 30, 31}) || !all(saved, {5, 6, 7})) return Isa::avx2;  // F, DQ, BW, VL; opmask, zmm
+  if (!all(extended.ecx, {11})) return Isa::avx512;                                      // AVX512_VNNI
+  if (!all(extended.edx, {22, 24, 25}) || !all(more.eax, {5}) || !all(saved, {17, 18}))
+    return Isa::vnni;  // AMX; AVX512_BF16; tiles
   return tiles_permitted() ? Isa::amx : Isa::vnni;
 }
 #else

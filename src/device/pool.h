@@ -26,7 +26,8 @@ class Pool {
   template <class F>
   void parallel(int64_t n, const F& f) const {
     static_assert(std::is_invocable_v<const F&, int64_t, int>, "Pool::parallel takes f(int64_t i, int worker)");
-    run(n, [](void* arg, int64_t i, int worker) noexcept { (*static_cast<const F*>(arg))(i, worker); },
+    run(
+        n, [](void* arg, int64_t i, int worker) noexcept { (*static_cast<const F*>(arg))(i, worker); },
         const_cast<void*>(static_cast<const void*>(&f)));
   }
 

@@ -65,7 +65,8 @@ void for_each_group(const std::string& mount, std::string group, const std::func
 
 // Calls `visit(folder, is_v2)` for each group of this process that `controller` may have a file in. /proc/self/cgroup has lines
 // "number:controllers:path"; v2's controllers are empty.
-void for_each_cgroup(const std::string& root, const std::string& controller, const std::function<void(const std::string&, bool)>& visit) {
+void for_each_cgroup(const std::string& root, const std::string& controller,
+                     const std::function<void(const std::string&, bool)>& visit) {
   std::ifstream file(root + "/proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {
     const size_t first = line.find(':'), second = line.find(':', first + 1);
@@ -124,7 +125,8 @@ double cgroup_cpu_limit(const std::string& root) {
       const double quota = strtod(text.c_str(), &end);
       if (end != text.c_str()) take(quota, strtod(end, nullptr));
     } else {
-      take(atof(read_text(folder + "/cpu.cfs_quota_us").c_str()), atof(read_text(folder + "/cpu.cfs_period_us").c_str()));  // -1: none
+      take(atof(read_text(folder + "/cpu.cfs_quota_us").c_str()),
+           atof(read_text(folder + "/cpu.cfs_period_us").c_str()));  // -1: none
     }
   });
   return limit;
