@@ -45,11 +45,12 @@ struct Operand {
   View& (*of)(void* args);                                     // the view inside an Args; may be absent (rank 0)
   // false: the call reads or writes only a part that depends on values (a table's rows, pages); `cost` counts those bytes.
   bool counted = true;
+  bool differentiable = true;                                  // false: an input that the vjp has no gradient for
 };
 
 // operand<&Args::q>("q", Role::in), operand<&Args::segments, &Segments::cu_seqlens>("cu_seqlens", Role::in)
 template <auto... Path>
-constexpr Operand operand(const char* name, Role role, bool counted = true);
+constexpr Operand operand(const char* name, Role role, bool counted = true, bool differentiable = true);
 
 // ---- kernels
 enum class Place : uint8_t { cpu, cuda };
@@ -160,10 +161,10 @@ template <auto First, auto...> struct FirstOf { using Class = typename MemberOf<
 }  // namespace detail
 
 template <auto... Path>
-constexpr Operand operand(const char* name, Role role, bool counted) {
+constexpr Operand operand(const char* name, Role role, bool counted, bool differentiable) {
   return {name, role, [](void* args) -> View& {
             return detail::walk<Path...>(*static_cast<typename detail::FirstOf<Path...>::Class*>(args));
-          }, counted};
+          }, counted, differentiable};
 }
 
 }  // namespace ridge

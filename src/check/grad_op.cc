@@ -1,0 +1,284 @@
+#include "check/grad_op.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <optional>
+
+#include "base/arena.h"
+#include "base/rng.h"
+#include "check/runner.h"
+
+namespace ridge {
+
+namespace {
+
+constexpr double kPrefill = 0.375;                             // what the gradients hold before the vjp adds to them
+constexpr int64_t kActs = int64_t(64) << 20;
+
+// One floating operand in an arena of its own, with its gradient's.
+struct Tracked {
+  int operand;
+  bool output, inout;
+  Arena values, grads;
+  View value, grad;
+  std::vector<double> initial, weights;                        // as the case made it; of the loss, outputs only
+  double scale = 1;                                            // root mean square of `initial`
+  Tracked(int operand, Role role, int64_t bytes)
+      : operand(operand), output(is_output(role)), inout(role == Role::inout), values(bytes), grads(bytes) {}
+  // Where the value is that a forward pass starts from: results are written over.
+  double* start_of(int64_t i, int64_t j, int64_t k, int64_t l) {
+    double* at = value.as<double>(i, j, k, l);
+    return output ? initial.data() + (at - value.as<double>()) : at;
+  }
+};
+
+View dense_f64(Arena& arena, const View& like) {
+  View v = like;
+  v.type = DType::f64;
+  v.data = arena.raw(span_of(v) * 8);
+  return v;
+}
+
+class GradCase {
+ public:
+  GradCase(const OpInfo& op, const CaseInfo& c, const GradOptions& options, GradReport& report)
+      : op_(op), case_(c), options_(options), report_(report), runtime_(1, options.isa), acts_(kActs),
+        args_(CaseArgs(op, c), {.f64 = true, .unalias = true}), key_{.seed = 0x6772616469656e74u} {
+    for (int o = 0; o < args_.operands(); ++o) track(o);
+  }
+
+  void run() {
+    if (const std::string wrong = op_.check(args_.get()); !wrong.empty())
+      return fail("", "the contract refuses the case's operands in double: " + wrong);
+    if (per_element() <= 0) return pass_over("too large");
+    forward();
+    if (!weigh_outputs()) return pass_over("its outputs are not finite");
+    const std::map<int, std::vector<double>> analytic = gradients(-1);
+    if (damaged_) return;
+    for (auto& t : tracked_)
+      if (t->value.count() > 0 && (t->inout ? turned(*t, analytic.at(t->operand)) : !t->output)) compare(*t, analytic.at(t->operand));
+    for (auto& t : tracked_)
+      if (!t->output) freeze(t->operand, analytic);
+  }
+
+ private:
+  void track(int o) {
+    const Operand& operand = op_.operands[size_t(o)];
+    if (!args_.has(o) || args_.view(o).type != DType::f64) return;
+    if (!is_output(operand.role) && !operand.differentiable) return;
+    View& v = args_.view(o);
+    const int64_t bytes = std::max<int64_t>(span_of(v) * 8, 8);
+    auto t = std::make_unique<Tracked>(o, operand.role, bytes);
+    t->value = dense_f64(t->values, v);
+    memcpy(t->value.data, v.data, size_t(span_of(v) * 8));
+    t->grad = t->value;
+    t->grad.data = t->grads.base();
+    v = t->value;
+    t->initial.assign(t->value.as<double>(), t->value.as<double>() + span_of(v));
+    double squares = 0;
+    for_each_index(v, [&](int64_t i, int64_t j, int64_t k, int64_t l) {
+      const double x = v.get(i, j, k, l);
+      if (std::isfinite(x)) squares += x * x;
+    });
+    if (v.count() > 0 && squares > 0) t->scale = std::sqrt(squares / double(v.count()));
+    tracked_.push_back(std::move(t));
+  }
+
+  bool output(int operand) const { return is_output(op_.operands[size_t(operand)].role); }
+  double draw() { return uniform(key_, element_++); }
+  void fail(const std::string& operand, const std::string& what) {
+    report_.failures.push_back({case_.name, operand, what, fmt::format("ridgeline op grad {} --case {}", op_.name, case_.name)});
+  }
+  void pass_over(const char* why) { report_.passed_over.push_back(case_.name + ": " + why); }
+
+  // How many elements of each operand the budget allows.
+  int per_element() const {
+    const double flops = std::max(op_.cost(args_.get()).flops(), 1e3);
+    int operands = 0;
+    for (const auto& t : tracked_) operands += !t->output;
+    return int(std::min<double>(options_.elements, options_.case_flops / (4 * flops * std::max(operands, 1))));
+  }
+
+  void forward() {
+    for (auto& t : tracked_)
+      if (t->output) memcpy(t->value.data, t->initial.data(), t->initial.size() * 8);
+    acts_.release(0);
+    Ctx x(Mode::run, runtime_, acts_);
+    op_.reference(x, args_.get(), nullptr);
+  }
+
+  // Random weights for the outputs of the loss. What is not finite (a masked row, padding that nobody writes) has none.
+  bool weigh_outputs() {
+    bool any = false;
+    for (auto& t : tracked_) {
+      if (!t->output) continue;
+      for_each_index(t->value, [&](int64_t i, int64_t j, int64_t k, int64_t l) {
+        const bool finite = std::isfinite(t->value.get(i, j, k, l));
+        t->weights.push_back(finite ? 2 * draw() - 1 : 0);
+        any = any || finite;
+      });
+    }
+    return any;
+  }
+
+  // The outputs, one after the other.
+  std::vector<double> outputs() {
+    forward();
+    std::vector<double> all;
+    for (const auto& t : tracked_)
+      if (t->output)
+        for_each_index(t->value, [&](int64_t i, int64_t j, int64_t k, int64_t l) { all.push_back(t->value.get(i, j, k, l)); });
+    return all;
+  }
+
+  // Runs the vjp with everything tracked but `untracked` (-1: all), and returns what it added. The forward pass has run.
+  std::map<int, std::vector<double>> gradients(int untracked) {
+    forward();
+    acts_.release(0);
+    Ctx x(Mode::run, runtime_, acts_);
+    for (auto& t : tracked_) {
+      for (int64_t i = 0; i < span_of(t->value); ++i) t->grad.as<double>()[i] = kPrefill;
+      size_t w = 0;
+      if (t->output)
+        for_each_index(t->grad, [&](int64_t i, int64_t j, int64_t k, int64_t l) { t->grad.set(t->weights[w++], i, j, k, l); });
+      if (t->operand != untracked) x.track(t->values, t->grads);
+    }
+    const std::vector<std::vector<double>> before = contents();
+    op_.vjp(x, args_.get());
+    check_untouched(before);
+    std::map<int, std::vector<double>> added;
+    for (auto& t : tracked_)
+      if (!t->output || t->inout)
+        for_each_index(t->grad, [&](int64_t i, int64_t j, int64_t k, int64_t l) {
+          added[t->operand].push_back(t->grad.get(i, j, k, l) - (t->output ? 0 : kPrefill));
+        });
+    return added;
+  }
+
+  static bool turned(const Tracked& t, const std::vector<double>& gradient) { return gradient != t.weights; }
+
+  // Every operand, and the gradients of what is only written.
+  std::vector<std::vector<double>> contents() const {
+    std::vector<std::vector<double>> all;
+    for (const auto& t : tracked_) {
+      const View& v = t->output ? t->grad : t->value;
+      all.emplace_back(v.as<double>(), v.as<double>() + span_of(v));
+    }
+    return all;
+  }
+  void check_untouched(const std::vector<std::vector<double>>& before) {
+    const std::vector<std::vector<double>> after = contents();
+    for (size_t i = 0; i < before.size() && !damaged_; ++i) {
+      if (memcmp(before[i].data(), after[i].data(), before[i].size() * 8) == 0) continue;
+      const Tracked& t = *tracked_[i];
+      if (t.inout) continue;
+      damaged_ = true;
+      fail(name(t), t.output ? "the vjp changed the gradient of an output" : "the vjp changed an operand");
+    }
+  }
+
+  const char* name(const Tracked& t) const { return op_.operands[size_t(t.operand)].name; }
+
+  // (8 (L(h) - L(-h)) - (L(2h) - L(-2h))) / 12 h, the differences taken output by output before they are summed.
+  struct Slope {
+    double value, noise;
+  };
+  Slope slope(Tracked& t, double* cell) {
+    const double x = *cell, h = 1e-3 * std::max(t.scale, std::fabs(x));
+    std::vector<double> at[4];
+    const double steps[] = {h, -h, 2 * h, -2 * h};
+    for (int s = 0; s < 4; ++s) {
+      *cell = x + steps[s];
+      at[s] = outputs();
+    }
+    *cell = x;
+    double sum = 0, magnitude = 0;
+    size_t i = 0;
+    for (const auto& out : tracked_)
+      for (double w : out->weights) {
+        if (w != 0) sum += w * (8 * (at[0][i] - at[1][i]) - (at[2][i] - at[3][i]));
+        if (w != 0) magnitude += std::fabs(w * at[0][i]);
+        ++i;
+      }
+    return {sum / (12 * h), 16 * 0x1p-52 * magnitude / h};
+  }
+
+  void compare(Tracked& t, const std::vector<double>& analytic) {
+    const int64_t n = t.value.count();
+    const int64_t tries = std::min<int64_t>(per_element(), n);
+    double largest = 0;
+    for (double g : analytic) largest = std::max(largest, std::fabs(g));
+    GradLine line{case_.name, name(t), int(tries), 0};
+    for (int64_t s = 0; s < tries; ++s) {
+      const int64_t e = tries == n ? s : int64_t(draw() * double(n));
+      const View& v = t.value;
+      const int64_t l = e % v.dims[3], k = e / v.dims[3] % v.dims[2], j = e / (v.dims[3] * v.dims[2]) % v.dims[1],
+                    i = e / (v.dims[3] * v.dims[2] * v.dims[1]);
+      const Slope numeric = slope(t, t.start_of(i, j, k, l));
+      const double got = analytic[size_t(e)], error = std::fabs(got - numeric.value);
+      const double scale = std::max(largest, std::fabs(numeric.value));
+      if (scale > 0) line.worst = std::max(line.worst, error / scale);
+      if (error <= options_.tolerance * scale + numeric.noise) continue;
+      fail(name(t), fmt::format("d loss / d {}[{}, {}, {}, {}] is {:.9g}, differences give {:.9g}", name(t), i, j, k, l, got, numeric.value));
+      break;
+    }
+    report_.lines.push_back(std::move(line));
+  }
+
+  void freeze(int untracked, const std::map<int, std::vector<double>>& all) {
+    std::map<int, std::vector<double>> rest = gradients(untracked);
+    if (damaged_) return;
+    for (auto& [operand, g] : rest) {
+      if (output(operand)) continue;
+      const std::vector<double>& expected = operand == untracked ? std::vector<double>(g.size(), 0.0) : all.at(operand);
+      double largest = 0, error = 0;
+      for (size_t i = 0; i < g.size(); ++i) {
+        largest = std::max(largest, std::fabs(expected[i]));
+        error = std::max(error, std::fabs(g[i] - expected[i]));
+      }
+      if (!(error <= 1e-12 * largest))
+        fail(op_.operands[size_t(operand)].name,
+             fmt::format("its gradient changes by {:.3g} when {} has none", error, op_.operands[size_t(untracked)].name));
+    }
+  }
+
+  const OpInfo& op_;
+  const CaseInfo& case_;
+  const GradOptions& options_;
+  GradReport& report_;
+  Runtime runtime_;
+  Arena acts_;
+  CaseArgs args_;
+  RngKey key_;
+  uint64_t element_ = 0;
+  bool damaged_ = false;
+  std::vector<std::unique_ptr<Tracked>> tracked_;
+};
+
+}  // namespace
+
+GradReport grad_op(const OpInfo& op, const GradOptions& options) {
+  GradReport report{.op = op.name, .differentiable = op.vjp != nullptr};
+  if (!op.vjp) return report;
+  for (const CaseInfo& c : op.cases())
+    if (c.suite <= Suite::edge && matches(c.name, options.case_filter)) GradCase(op, c, options, report).run();
+  if (report.lines.empty() && options.case_filter.empty())
+    report.failures.push_back({"", "", "has a vjp, but no smoke or edge case to check it on", ""});
+  return report;
+}
+
+std::string to_text(const GradReport& r) {
+  if (!r.differentiable) return fmt::format("{}: has no backward pass\n", r.op);
+  std::string s = fmt::format("{}: {} gradients checked, {}\n", r.op, r.lines.size(), r.ok() ? "all passed" : "FAILED");
+  for (const GradLine& l : r.lines) s += fmt::format("  {:<32} {:<14} {:>4} elements  worst {:.1e}\n", l.case_name, l.operand, l.elements, l.worst);
+  for (const std::string& p : r.passed_over) s += "  passed over " + p + "\n";
+  for (const Failure& f : r.failures) s += fmt::format("  FAILED {} {}: {}\n    {}\n", f.case_name, f.row, f.what, f.repro);
+  return s;
+}
+
+}  // namespace ridge
