@@ -96,7 +96,11 @@ void call(Ctx& x, const typename Op::Args& a) {
   }
   if (x.mode() != Mode::capture) x.acts().release(mark);       // a capture keeps its scratch: replays use the same addresses
   if (x.taping())
-    if constexpr (requires { Op::vjp(x, a); }) x.tape([a](Ctx& back) { Op::vjp(back, a); });
+    if constexpr (requires { Op::vjp(x, a); }) {
+      if constexpr (requires { Op::no_gradient(a); })
+        if (const std::string why = Op::no_gradient(a); !why.empty()) detail::refuse_call(Op::name, why, Op::operands(), const_cast<Args*>(&a));
+      x.tape([a](Ctx& back) { Op::vjp(back, a); });
+    }
 }
 
 // Erases the contract's types. Each op's *_kernels.cc does this once: `OpInfo gemm_op() { return erase<Gemm>(); }`.
@@ -116,6 +120,10 @@ OpInfo erase() {
   info.planted = [](Ctx& x, const void* p, char* s) { Op::planted(x, *static_cast<const Args*>(p), s); };
   if constexpr (requires(Ctx& x, const Args& a) { Op::vjp(x, a); })
     info.vjp = [](Ctx& x, const void* p) { Op::vjp(x, *static_cast<const Args*>(p)); };
+  info.no_gradient = [](const void* p) -> std::string {
+    if constexpr (requires(const Args& a) { Op::no_gradient(a); }) return Op::no_gradient(*static_cast<const Args*>(p));
+    else return (void)p, std::string();
+  };
   info.call = [](Ctx& x, const void* p) { call<Op>(x, *static_cast<const Args*>(p)); };
   info.cases = [] {
     std::vector<CaseInfo> all;

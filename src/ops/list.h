@@ -14,6 +14,10 @@
   op(embed_backward) \
   op(accumulate) \
   op(adamw) \
+  op(attention) \
+  op(attention_backward) \
+  op(rope) \
+  op(rope_backward) \
   /* end of list */
 
 namespace ridge {

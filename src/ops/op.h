@@ -12,6 +12,7 @@
 //     static Accuracy accuracy();
 //     static std::vector<Case<Gemm>> cases();
 //     static void vjp(Ctx&, const Args&);                // optional: backward as op calls
+//     static std::string no_gradient(const Args&);       // optional, beside vjp: why these arguments cannot be recorded, or nothing
 //     static std::span<const Kernel<Gemm>> kernels();    // best first, reference last
 //   };
 //
@@ -137,6 +138,7 @@ struct OpInfo {
   void (*reference)(Ctx&, const void* args, char* scratch);
   void (*planted)(Ctx&, const void* args, char* scratch);
   void (*vjp)(Ctx&, const void* args);                         // null: not differentiable
+  std::string (*no_gradient)(const void* args);                // a sentence where these arguments have no vjp, or nothing
   void (*call)(Ctx&, const void* args);                        // through the dispatcher
   std::vector<CaseInfo> (*cases)();
   std::vector<RowInfo> (*rows)();
