@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "base/format.h"
+#include "io/mapping.h"
 
 namespace ridge {
 
@@ -42,16 +43,6 @@ class Cursor {
   size_t at_ = 0;
 };
 
-// What people hand over instead of a GGUF file, by its first bytes.
-std::string wrong_magic(std::string_view bytes) {
-  if (bytes.starts_with("version https://git-lfs")) return "this is a Git LFS pointer and not the file itself; run `git lfs pull`";
-  if (bytes.starts_with("<")) return "this is a web page; download the file itself";
-  if (bytes.starts_with("PK")) return "this is a PyTorch or ZIP archive; convert it to GGUF or safetensors";
-  for (const char* old : {"lmgg", "fmgg", "tjgg", "algg"})     // "ggml" and its successors, as little-endian words
-    if (bytes.starts_with(old)) return "this is a GGML file from before GGUF; convert the original model again";
-  return "this is not a GGUF file (its first bytes are not \"GGUF\")";
-}
-
 std::string supported_types() {
   std::string list = "F32, F16, BF16, F64, I32, I64";
   for (int t = int(DType::u8) + 1; t < int(DType::count); ++t) list += std::string(", ") + name_of(DType(t));
@@ -87,7 +78,10 @@ class Part {
 
   Status read_header(uint64_t& tensor_count, uint64_t& entry_count) {
     std::string_view magic;
-    if (!cursor_.take_bytes(4, magic) || magic != "GGUF") return refuse(wrong_magic(bytes_));
+    if (!cursor_.take_bytes(4, magic) || magic != "GGUF") {
+      const std::string other = foreign_file(bytes_);
+      return refuse(other.empty() ? "this is not a GGUF file (its first bytes are not \"GGUF\")" : other);
+    }
     if (!cursor_.take(version)) return truncated("the header");
     if (version != 0 && (version & 0xffff) == 0) return refuse("this GGUF file is big-endian; convert it to little-endian first");
     if (version != 2 && version != 3)
@@ -199,19 +193,15 @@ class Part {
     const std::optional<DType> dtype = dtype_of_gguf(type);
     if (!dtype)
       return refuse(where + " is stored as " + gguf_type_name(type) + ", which is not supported; use a file made of " + supported_types());
-    v.type = *dtype;
-    v.rank = uint8_t(rank);
-    for (uint32_t d = 0; d < rank; ++d) v.dims[d] = int64_t(extents[rank - 1 - d]);
+    int64_t dims[4];
+    for (uint32_t d = 0; d < rank; ++d) dims[d] = int64_t(extents[rank - 1 - d]);
     const Format* format = format_of(*dtype);
-    if (format && v.dims[rank - 1] % format->block != 0)
-      return damaged(where + " has rows of " + std::to_string(v.dims[rank - 1]) + " values, which is no whole number of " + format->name +
+    if (format && extents[0] % uint64_t(format->block) != 0)
+      return damaged(where + " has rows of " + std::to_string(extents[0]) + " values, which is no whole number of " + format->name +
                      " blocks of " + std::to_string(format->block));
-    if (!checked_bytes(*dtype, v.dims, v.rank)) return damaged(where + " is larger than any memory");
-    int64_t stride = 1;
-    for (int d = v.rank - 1; d >= 0; --d) {
-      v.strides[d] = stride;
-      stride *= v.dims[d];
-    }
+    const std::optional<View> view = checked_view(*dtype, dims, int(rank));
+    if (!view) return damaged(where + " is larger than any memory");
+    v = *view;
     return {};
   }
 
@@ -261,7 +251,7 @@ Result<Part> open_part_of(const std::string& any, int64_t i, int64_t count) {
   return part;
 }
 
-Result<Gguf> finish(Part first, std::vector<NamedTensor> list, std::vector<std::shared_ptr<const Mapping>> files, const std::string& name) {
+Result<Gguf> finish(Part first, std::vector<NamedTensor> list, std::vector<std::shared_ptr<const void>> files, const std::string& name) {
   Result<Tensors> tensors = Tensors::of(std::move(list), std::move(files), name);
   if (!tensors) return tensors.status();
   return Gguf{first.version, std::move(first.metadata), std::move(*tensors)};
@@ -284,7 +274,7 @@ Result<Gguf> open_gguf(const std::string& path) {
   if (count <= 1) return finish(std::move(*named), std::move(list), {named->file()}, path);
 
   list.clear();
-  std::vector<std::shared_ptr<const Mapping>> files;
+  std::vector<std::shared_ptr<const void>> files;
   std::optional<Part> first;
   for (int64_t i = 0; i < count; ++i) {
     Result<Part> part = open_part_of(path, i, count);

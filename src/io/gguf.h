@@ -13,6 +13,7 @@
 
 #include "base/status.h"
 #include "io/json.h"
+#include "io/mapping.h"
 #include "io/tensors.h"
 
 namespace ridge {

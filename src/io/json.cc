@@ -14,6 +14,17 @@
 #include <rapidjson/memorystream.h>
 #include <rapidjson/reader.h>
 
+namespace {
+struct ParserMemory : rapidjson::CrtAllocator {};
+}  // namespace
+
+// RapidJSON 1.1 looks for room by stepping past a null pointer while its stack is empty, which is undefined; ours compares sizes.
+template <>
+template <class T>
+inline void rapidjson::internal::Stack<ParserMemory>::Reserve(size_t count) {
+  if (RAPIDJSON_UNLIKELY(size_t(stackEnd_ - stackTop_) < sizeof(T) * count)) Expand<T>(count);
+}
+
 namespace ridge {
 
 // ---- the value
@@ -102,6 +113,39 @@ Json& Json::set(std::string_view key, Json value) {
 
 namespace {
 
+const char* sentence_of(rapidjson::ParseErrorCode code) {
+  switch (code) {
+    case rapidjson::kParseErrorDocumentEmpty: return "there is no JSON value";
+    case rapidjson::kParseErrorDocumentRootNotSingular: return "something follows the end of the value";
+    case rapidjson::kParseErrorValueInvalid: return "this is no JSON value";
+    case rapidjson::kParseErrorObjectMissName: return "a quoted member name is missing";
+    case rapidjson::kParseErrorObjectMissColon: return "a colon is missing after a member name";
+    case rapidjson::kParseErrorObjectMissCommaOrCurlyBracket: return "a comma or '}' is missing after a member";
+    case rapidjson::kParseErrorArrayMissCommaOrSquareBracket: return "a comma or ']' is missing after an array element";
+    case rapidjson::kParseErrorStringUnicodeEscapeInvalidHex: return "a \\u escape needs four hexadecimal digits";
+    case rapidjson::kParseErrorStringUnicodeSurrogateInvalid: return "a \\u surrogate has no partner";
+    case rapidjson::kParseErrorStringEscapeInvalid: return "a control character or an unknown escape stands in a string";
+    case rapidjson::kParseErrorStringMissQuotationMark: return "a string is not closed";
+    case rapidjson::kParseErrorStringInvalidEncoding: return "a string is not valid UTF-8";
+    case rapidjson::kParseErrorNumberTooBig: return "a number is too large for a double";
+    case rapidjson::kParseErrorNumberMissFraction: return "digits are missing after a decimal point";
+    case rapidjson::kParseErrorNumberMissExponent: return "digits are missing after an exponent";
+    default: return "this is not JSON";
+  }
+}
+
+// Whether a number outside the doubles' range is too close to zero, and not too far: by the power of ten of its first digit.
+bool is_tiny(std::string_view number) {
+  const size_t e = std::min(number.find_first_of("eE"), number.size()), first = number.find_first_of("123456789");
+  if (first >= e) return true;
+  int64_t exponent = 0;
+  if (e < number.size()) {
+    const char* const digits = number.data() + e + (number[e + 1] == '+' ? 2 : 1);
+    if (std::from_chars(digits, number.data() + number.size(), exponent).ec != std::errc()) return number[e + 1] == '-';
+  }
+  return int64_t(std::min(number.find('.'), e)) - int64_t(first) + exponent < 0;
+}
+
 // Receives the parser's events and keeps finished values on a stack: the members of an object as key, value, key, value.
 class Builder {
  public:
@@ -109,14 +153,35 @@ class Builder {
 
   bool Null() { return put(nullptr); }
   bool Bool(bool b) { return put(b); }
-  bool Int(int i) { return put(i); }
-  bool Uint(unsigned i) { return put(i); }
-  bool Int64(int64_t i) { return put(i); }
-  bool Uint64(uint64_t i) { return put(i); }
-  bool Double(double d) { return put(d); }
-  bool RawNumber(const char*, rapidjson::SizeType, bool) { return false; }
-  bool String(const char* s, rapidjson::SizeType n, bool) { return put(std::string(s, n)); }
-  bool Key(const char* s, rapidjson::SizeType n, bool) { return put(std::string(s, n)); }
+  bool Int(int) { return false; }                              // numbers come as text
+  bool Uint(unsigned) { return false; }
+  bool Int64(int64_t) { return false; }
+  bool Uint64(uint64_t) { return false; }
+  bool Double(double) { return false; }
+
+  // The parser has checked the shape; its own conversion in version 1.1 overflows on long exponents and is off by one in places.
+  bool RawNumber(const char* s, rapidjson::SizeType n, bool) {
+    const char* const end = s + n;
+    int64_t i = 0;
+    if (const auto [at, error] = std::from_chars(s, end, i); at == end && error == std::errc()) return put(i);
+    double d = 0;
+    if (const auto [at, error] = std::from_chars(s, end, d); at == end && error == std::errc()) return put(d);
+    if (is_tiny({s, n})) return put(*s == '-' ? -0.0 : 0.0);
+    complaint_ = sentence_of(rapidjson::kParseErrorNumberTooBig);
+    return false;
+  }
+  bool Key(const char* s, rapidjson::SizeType n, bool) { return String(s, n, true); }
+
+  // NOTE: the parser takes the escape of a low surrogate without its high one; as UTF-8 that is ED A0 80 to ED BF BF, invalid.
+  bool String(const char* s, rapidjson::SizeType n, bool) {
+    const std::string_view text(s, n);
+    for (size_t i = text.find('\xed'); i != text.npos; i = text.find('\xed', i + 1)) {
+      if (uint8_t(text[i + 1]) < 0xa0) continue;
+      complaint_ = sentence_of(rapidjson::kParseErrorStringUnicodeSurrogateInvalid);
+      return false;
+    }
+    return put(text);
+  }
   bool StartObject() { return open(); }
   bool StartArray() { return open(); }
 
@@ -143,6 +208,10 @@ class Builder {
 
  private:
   bool put(Json value) {
+    if (++values_ > rules_.max_values) {
+      complaint_ = "there are more than " + std::to_string(rules_.max_values) + " values";
+      return false;
+    }
     stack_.push_back(std::move(value));
     return true;
   }
@@ -193,29 +262,9 @@ class Builder {
   const JsonRules& rules_;
   std::vector<Json> stack_;
   int depth_ = 0;
+  int64_t values_ = 0;
   std::string complaint_;
 };
-
-const char* sentence_of(rapidjson::ParseErrorCode code) {
-  switch (code) {
-    case rapidjson::kParseErrorDocumentEmpty: return "there is no JSON value";
-    case rapidjson::kParseErrorDocumentRootNotSingular: return "something follows the end of the value";
-    case rapidjson::kParseErrorValueInvalid: return "this is no JSON value";
-    case rapidjson::kParseErrorObjectMissName: return "a quoted member name is missing";
-    case rapidjson::kParseErrorObjectMissColon: return "a colon is missing after a member name";
-    case rapidjson::kParseErrorObjectMissCommaOrCurlyBracket: return "a comma or '}' is missing after a member";
-    case rapidjson::kParseErrorArrayMissCommaOrSquareBracket: return "a comma or ']' is missing after an array element";
-    case rapidjson::kParseErrorStringUnicodeEscapeInvalidHex: return "a \\u escape needs four hexadecimal digits";
-    case rapidjson::kParseErrorStringUnicodeSurrogateInvalid: return "a \\u surrogate has no partner";
-    case rapidjson::kParseErrorStringEscapeInvalid: return "a control character or an unknown escape stands in a string";
-    case rapidjson::kParseErrorStringMissQuotationMark: return "a string is not closed";
-    case rapidjson::kParseErrorStringInvalidEncoding: return "a string is not valid UTF-8";
-    case rapidjson::kParseErrorNumberTooBig: return "a number is too large for a double";
-    case rapidjson::kParseErrorNumberMissFraction: return "digits are missing after a decimal point";
-    case rapidjson::kParseErrorNumberMissExponent: return "digits are missing after an exponent";
-    default: return "this is not JSON";
-  }
-}
 
 Status refuse(std::string_view name, std::string_view text, size_t offset, std::string_view what, Code code) {
   const std::string_view before = text.substr(0, offset);
@@ -232,7 +281,7 @@ Status refuse(std::string_view name, std::string_view text, size_t offset, std::
 template <unsigned flags>
 Result<Json> parse(std::string_view text, std::string_view name, const JsonRules& rules) {
   Builder builder(rules);
-  rapidjson::Reader reader;
+  rapidjson::GenericReader<rapidjson::UTF8<>, rapidjson::UTF8<>, ParserMemory> reader;
   rapidjson::MemoryStream stream(text.data(), text.size());
   const rapidjson::ParseResult result = reader.Parse<flags>(stream, builder);
   if (result.IsError()) {
@@ -245,11 +294,13 @@ Result<Json> parse(std::string_view text, std::string_view name, const JsonRules
 }  // namespace
 
 Result<Json> parse_json(std::string_view text, std::string_view name, const JsonRules& rules) {
+  constexpr size_t longest = size_t(1) << 30;                  // the parser counts characters in 32 bits
+  if (text.size() > longest) return Status{rules.code, std::string(name) + ": a JSON text of more than 1 GiB is not read"};
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte order mark, from Windows editors
   // The parser takes NUL for the end of the text and would not see what is behind it.
   if (const size_t nul = text.find('\0'); nul != text.npos) return refuse(name, text, nul, "a NUL byte stands in the text", rules.code);
   using namespace rapidjson;
-  constexpr unsigned strict = kParseIterativeFlag | kParseFullPrecisionFlag | kParseValidateEncodingFlag;
+  constexpr unsigned strict = kParseIterativeFlag | kParseNumbersAsStringsFlag | kParseValidateEncodingFlag;
   return rules.lenient ? parse<strict | kParseNanAndInfFlag>(text, name, rules) : parse<strict>(text, name, rules);
 }
 

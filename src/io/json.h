@@ -96,10 +96,11 @@ class Json {
 struct JsonRules {
   bool lenient = false;                                        // NaN, Infinity and repeated keys are let through
   int max_depth = 64;
+  int64_t max_values = 1'000'000;                              // keys included; 40 bytes each: "[0,0,..." grows twentyfold in memory
   Code code = Code::failed;                                    // of the Status when the text is refused
 };
-inline constexpr JsonRules kModelFileJson{.lenient = true, .max_depth = 512, .code = Code::unloadable};
-inline constexpr JsonRules kHeaderJson{.lenient = false, .max_depth = 64, .code = Code::unloadable};
+inline constexpr JsonRules kModelFileJson{.lenient = true, .max_depth = 512, .max_values = 50'000'000, .code = Code::unloadable};
+inline constexpr JsonRules kHeaderJson{.lenient = false, .max_depth = 64, .max_values = 10'000'000, .code = Code::unloadable};
 inline constexpr JsonRules kRequestJson{.lenient = false, .max_depth = 64, .code = Code::failed};
 
 // `name` opens the sentence of an error: "config.json: line 3, column 9: a comma or '}' is missing after a member".

@@ -86,6 +86,13 @@ TEST(Json, DepthIsBoundedByTheRules) {
   EXPECT_EQ(complaint(objects, kModelFileJson), "x: line 1, column 2561: arrays and objects are nested more than 512 deep");
 }
 
+TEST(Json, ValuesAreCounted) {                                   // twenty bytes of memory and more for each byte of "[0,0,0"
+  std::string many = "[0";
+  for (int i = 0; i < 1000000; ++i) many += ",0";
+  EXPECT_EQ(complaint(many + "]", kRequestJson), "x: line 1, column 2000002: there are more than 1000000 values");
+  EXPECT_TRUE(parse_json(many + "]", "x", kModelFileJson));
+}
+
 TEST(Json, BrokenTextIsNamedByLineAndColumn) {
   const auto file = [](std::string_view text) { return complaint(text, kModelFileJson); };
   EXPECT_EQ(file(""), "x: line 1, column 1: there is no JSON value");
@@ -98,9 +105,14 @@ TEST(Json, BrokenTextIsNamedByLineAndColumn) {
   EXPECT_EQ(file("\"\\q\""), "x: line 1, column 2: a control character or an unknown escape stands in a string");
   EXPECT_EQ(file("\"\\u12g4\""), "x: line 1, column 2: a \\u escape needs four hexadecimal digits");
   EXPECT_EQ(file("\"\\ud800x\""), "x: line 1, column 2: a \\u surrogate has no partner");
+  EXPECT_EQ(file("\"x\\ude00\""), "x: line 1, column 10: a \\u surrogate has no partner");
+  EXPECT_EQ(file("{\"\\udfff\":1}"), "x: line 1, column 10: a \\u surrogate has no partner");
+  EXPECT_EQ(file("\"\\ud7ff\\ue000\""), "accepted as \"\uD7FF\uE000\"");
   EXPECT_EQ(file("1 2"), "x: line 1, column 3: something follows the end of the value");
   EXPECT_EQ(file("1."), "x: line 1, column 3: digits are missing after a decimal point");
   EXPECT_EQ(file("1e"), "x: line 1, column 3: digits are missing after an exponent");
+  EXPECT_EQ(file("[-1.8e308]"), "x: line 1, column 2: a number is too large for a double");
+  EXPECT_EQ(file("0.9e309"), "x: line 1, column 1: a number is too large for a double");
   EXPECT_EQ(file("1e400"), "x: line 1, column 1: a number is too large for a double");
   EXPECT_EQ(file(std::string_view("1\0 garbage", 10)), "x: line 1, column 2: a NUL byte stands in the text");
   EXPECT_EQ(file("\xef\xbb\xbf[1]"), "accepted as [1]");
@@ -137,6 +149,13 @@ TEST(Json, DoublesRoundTripAsTheShortestText) {
   EXPECT_EQ(to_text(Json(0.1)), "0.1");
   EXPECT_EQ(to_text(Json(1.0)), "1.0");
   EXPECT_EQ(to_text(Json(1e22)), "1e+22");
+  for (const char* tiny : {"1e-400", "2e-324", "1e-99999999999999999999", "0.0000001e-320"}) EXPECT_EQ(parsed(tiny).number(), 0) << tiny;
+  EXPECT_EQ(parsed("0." + std::string(400, '0') + "1").number(), 0);
+  EXPECT_TRUE(std::signbit(*parsed("-1e-400").number()));
+  EXPECT_EQ(parsed("0." + std::string(400, '0') + "1e401").number(), 1);
+  EXPECT_EQ(parsed("1" + std::string(300, '0') + "e-300").number(), 1);
+  EXPECT_EQ(parsed("9007199254740993.0").number(), 9007199254740992.0);  // a tie, to even
+  EXPECT_EQ(parsed("2.4703282292062328e-324").number(), 5e-324);
   uint64_t bits = 1;
   for (int i = 0; i < 20000; ++i) {
     bits = bits * 6364136223846793005u + 1442695040888963407u;

@@ -26,10 +26,10 @@ const NamedTensor* overlapping(const std::vector<NamedTensor>& list, const Named
 
 }  // namespace
 
-Result<Tensors> Tensors::of(std::vector<NamedTensor> list, std::vector<std::shared_ptr<const Mapping>> files, const std::string& where) {
+Result<Tensors> Tensors::of(std::vector<NamedTensor> list, std::vector<std::shared_ptr<const void>> owners, const std::string& where) {
   Tensors tensors;
   tensors.list_ = std::move(list);
-  tensors.files_ = std::move(files);
+  tensors.owners_ = std::move(owners);
   const std::vector<NamedTensor>& all = tensors.list_;
   tensors.by_name_.resize(all.size());
   std::iota(tensors.by_name_.begin(), tensors.by_name_.end(), 0u);
@@ -55,16 +55,31 @@ int64_t Tensors::bytes() const {
   return sum;
 }
 
-std::optional<int64_t> checked_bytes(DType type, const int64_t* dims, int rank) {
+std::optional<View> checked_view(DType type, const int64_t* dims, int rank) {
   constexpr int64_t limit = int64_t(1) << 62;
   const Format* format = format_of(type);
-  if (format && (rank == 0 || dims[rank - 1] % format->block != 0)) return std::nullopt;
+  if (format && dims[rank - 1] % format->block != 0) return std::nullopt;
+  View v;
+  v.type = type;
+  v.rank = uint8_t(rank);
   int64_t count = 1, bytes = 0;
-  for (int i = 0; i < rank; ++i)
+  for (int i = rank - 1; i >= 0; --i) {
+    v.dims[i] = dims[i];
+    v.strides[i] = count;
     if (dims[i] < 0 || __builtin_mul_overflow(count, dims[i], &count) || count > limit) return std::nullopt;
-  const int64_t unit = format ? format->bytes : size_of(type);
-  if (__builtin_mul_overflow(format ? count / format->block : count, unit, &bytes) || bytes > limit) return std::nullopt;
-  return bytes;
+  }
+  const int64_t units = format ? count / format->block : count;
+  if (__builtin_mul_overflow(units, format ? format->bytes : size_of(type), &bytes) || bytes > limit) return std::nullopt;
+  return v;
+}
+
+std::string foreign_file(std::string_view bytes) {
+  if (bytes.starts_with("version https://git-lfs")) return "this is a Git LFS pointer and not the file itself; run `git lfs pull`";
+  if (bytes.starts_with("<")) return "this is a web page; download the file itself";
+  if (bytes.starts_with("PK")) return "this is a PyTorch or ZIP archive; convert it to GGUF or safetensors";
+  for (const char* old : {"lmgg", "fmgg", "tjgg", "algg"})     // "ggml" and its successors, as little-endian words
+    if (bytes.starts_with(old)) return "this is a GGML file from before GGUF; convert the original model again";
+  return {};
 }
 
 std::string quoted(std::string_view name) {
