@@ -5,9 +5,8 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
+#include <limits>
 #include <numeric>
 
 #include "base/format.h"
@@ -15,34 +14,10 @@
 #include "io/gguf_writer.h"
 #include "io/mapping.h"
 #include "io/new_file.h"
-#include "io/safetensors.h"
+#include "io/test_files.h"
 
 namespace ridge {
 namespace {
-
-// A folder of its own for each test, removed at the end.
-class Files : public testing::Test {
- protected:
-  void SetUp() override {
-    std::string pattern = testing::TempDir() + "ridge_files_XXXXXX";
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { ASSERT_EQ(system(("chmod -R u+w '" + folder_ + "' && rm -rf '" + folder_ + "'").c_str()), 0); }
-  std::string at(const std::string& name) const { return folder_ + "/" + name; }
-  std::string put(const std::string& name, std::string_view bytes) const {
-    std::ofstream(at(name), std::ios::binary).write(bytes.data(), std::streamsize(bytes.size()));
-    return at(name);
-  }
-  int count_files() const {
-    FILE* p = popen(("ls -A '" + folder_ + "' | wc -l").c_str(), "r");
-    int n = -1;
-    EXPECT_EQ(fscanf(p, "%d", &n), 1);
-    pclose(p);
-    return n;
-  }
-  std::string folder_;
-};
 
 using Mappings = Files;
 using NewFiles = Files;
@@ -80,7 +55,7 @@ TEST_F(NewFiles, ReplaceTheOldOneWhole) {
     ASSERT_TRUE(f);
     ASSERT_TRUE(f->write("half of the new"));
   }
-  EXPECT_EQ(Mapping::open(at("a"))->bytes(), "old");           // abandoned: nothing changed, nothing left behind
+  EXPECT_EQ(Mapping::open(at("a"))->bytes(), "old");  // abandoned: nothing changed, nothing left behind
   EXPECT_EQ(count_files(), 1);
   Result<NewFile> f = NewFile::create(at("a"));
   ASSERT_TRUE(f->write("new ") && f->write("text") && f->commit());
@@ -120,16 +95,13 @@ TEST_F(NewFiles, SurviveADiskThatTakesNoMore) {
 
 // ---- GGUF
 
-template <class T>
-void append(std::string& out, T x) { out.append(reinterpret_cast<const char*>(&x), sizeof x); }
-
 // Bytes of a file field by field, so that each can lie. Defaults make a valid file of one entry and two tensors.
 struct RawTensor {
   std::string name;
-  std::vector<uint64_t> extents = {8, 2};                      // fastest first
+  std::vector<uint64_t> extents = {8, 2};  // fastest first
   uint32_t type = 0;
   uint64_t offset = 0;
-  int64_t name_length = -1, rank = -1;                         // -1: the truth
+  int64_t name_length = -1, rank = -1;  // -1: the truth
 };
 struct RawGguf {
   std::string magic = "GGUF";
@@ -239,13 +211,13 @@ TEST(Gguf, ReadsWhatTheWriterWrote) {
     EXPECT_EQ(m.get_int("i16", 0), -30000);
     EXPECT_EQ(m.get_int("u32", 0), 4000000000);
     EXPECT_EQ(m.get_int("i32", 0), -2000000000);
-    EXPECT_EQ(m.get_int("u64", 7), 7);                         // does not fit: the default and not a negative number
+    EXPECT_EQ(m.get_int("u64", 7), 7);  // does not fit: the default and not a negative number
     EXPECT_EQ(m.get_number("u64", 7), 0x1p64);
     EXPECT_EQ(m.get_int("i64", 0), -5000000000);
     EXPECT_EQ(m.get_number("f32", 0), 0.25);
     EXPECT_EQ(m.get_number("f64", 0), 0.1);
     EXPECT_TRUE(m.get_bool("yes", false));
-    EXPECT_EQ(m.get_int("yes", 3), 3);                         // wrong kinds yield the default
+    EXPECT_EQ(m.get_int("yes", 3), 3);  // wrong kinds yield the default
     EXPECT_EQ(m.get_int("general.architecture", 3), 3);
     EXPECT_EQ(m.get_int("scores", 3), 3);
     EXPECT_EQ(m.get_strings("tokens"), (std::vector<std::string_view>{"a", "", "\xff", "é"}));
@@ -281,7 +253,7 @@ TEST(Gguf, EveryTruncationIsRefused) {
   const std::string bytes = w.bytes();
   ASSERT_TRUE(parse_gguf(bytes, "m"));
   for (size_t n = 0; n < bytes.size(); ++n) {
-    const std::string cut = bytes.substr(0, n);                // its own allocation: a sanitizer sees a read behind it
+    const std::string cut = bytes.substr(0, n);  // its own allocation: a sanitizer sees a read behind it
     const Result<Gguf> r = parse_gguf(cut, "m");
     ASSERT_FALSE(r) << n;
     const std::string s = r.status().sentence();
@@ -294,7 +266,8 @@ TEST(Gguf, EveryTruncationIsRefused) {
 TEST(Gguf, OtherFilesAreNamed) {
   const auto said = [](std::string_view bytes) { return parse_gguf(bytes, "m").status().sentence(); };
   EXPECT_EQ(said("GGUX...."), "m: this is not a GGUF file (its first bytes are not \"GGUF\")");
-  EXPECT_EQ(said("version https://git-lfs.github.com/spec/v1\n"), "m: this is a Git LFS pointer and not the file itself; run `git lfs pull`");
+  EXPECT_EQ(said("version https://git-lfs.github.com/spec/v1\n"),
+            "m: this is a Git LFS pointer and not the file itself; run `git lfs pull`");
   EXPECT_EQ(said("<!doctype html>"), "m: this is a web page; download the file itself");
   EXPECT_EQ(said("PK\3\4"), "m: this is a PyTorch or ZIP archive; convert it to GGUF or safetensors");
   EXPECT_EQ(said("tjgg...."), "m: this is a GGML file from before GGUF; convert the original model again");
@@ -308,11 +281,13 @@ TEST(Gguf, OtherFilesAreNamed) {
 
 TEST(Gguf, CountsThatCannotBe) {
   constexpr int64_t most = std::numeric_limits<int64_t>::max();
-  EXPECT_EQ(RawGguf{.tensor_count = most}.said(),
-            "m: the file ends inside the tensor descriptions (9223372036854775807 are promised); it is incomplete, fetch it again");
+  EXPECT_EQ(
+      RawGguf{.tensor_count = most}.said(),
+      "m: the file ends inside the tensor descriptions (9223372036854775807 are promised); it is incomplete, fetch it again");
   EXPECT_EQ(RawGguf{.tensor_count = 3}.said().substr(0, 9), "m: tensor");  // reads the padding: no name
   EXPECT_EQ(RawGguf{.entry_count = most}.said(),
-            "m: the header promises 9223372036854775807 metadata entries, more than the 65536 that are read; the file is damaged, fetch it again");
+            "m: the header promises 9223372036854775807 metadata entries, more than the 65536 that are read; the file is "
+            "damaged, fetch it again");
   EXPECT_EQ(RawGguf{.entry_count = 60000}.said(),
             "m: the file ends inside the metadata (60000 entries are promised); it is incomplete, fetch it again");
 }
@@ -327,7 +302,8 @@ TEST(Gguf, MetadataThatLies) {
             "m: the file ends inside the metadata value \"k\"; it is incomplete, fetch it again");
   EXPECT_EQ(said_with_entries({u64(~uint64_t(7)) + "key and more"}),
             "m: the file ends inside the key of metadata entry 0; it is incomplete, fetch it again");
-  EXPECT_EQ(said_with_entries({RawGguf::entry("", 4, u32(1) + "....")}), "m: metadata entry 0 has no key; the file is damaged, fetch it again");
+  EXPECT_EQ(said_with_entries({RawGguf::entry("", 4, u32(1) + "....")}),
+            "m: metadata entry 0 has no key; the file is damaged, fetch it again");
   EXPECT_EQ(said_with_entries({RawGguf::entry("k", 13, "........")}),
             "m: the metadata value \"k\" has the unknown type 13; the file is damaged, fetch it again");
   EXPECT_EQ(said_with_entries({RawGguf::entry("k", 9, u32(99) + u64(1) + ".")}),
@@ -345,11 +321,14 @@ TEST(Gguf, MetadataThatLies) {
   EXPECT_EQ(said_with_entries({RawGguf::entry("\x1b[31m\xff", 13, "........")}),
             "m: the metadata value \"\\u001b[31m\uFFFD\" has the unknown type 13; the file is damaged, fetch it again");
   EXPECT_EQ(said_with_entries({RawGguf::entry(std::string(5000, 'k'), 13, "........")}),
-            std::string("m: the metadata value \"") + std::string(80, 'k') + "...\" has the unknown type 13; the file is damaged, fetch it again");
+            std::string("m: the metadata value \"") + std::string(80, 'k') +
+                "...\" has the unknown type 13; the file is damaged, fetch it again");
 }
 
 TEST(Gguf, AlignmentsThatCannotBe) {
-  const auto with = [](uint32_t type, std::string value) { return said_with_entries({RawGguf::entry("general.alignment", type, value)}); };
+  const auto with = [](uint32_t type, std::string value) {
+    return said_with_entries({RawGguf::entry("general.alignment", type, value)});
+  };
   const std::string must = "m: \"general.alignment\" must be a power of two from 8 to 65536";
   const std::string fix = "; the file is damaged, fetch it again";
   EXPECT_EQ(with(4, RawGguf::number(uint32_t(64))), "accepted");
@@ -365,24 +344,32 @@ TEST(Gguf, AlignmentsThatCannotBe) {
 TEST(Gguf, TensorsThatLie) {
   const std::string damaged = "; the file is damaged, fetch it again", incomplete = "; it is incomplete, fetch it again";
   EXPECT_EQ(said_with({{"a"}, {.name = "b", .offset = 64}}), "accepted");
-  EXPECT_EQ(said_with({{.name = "a", .name_length = int64_t(1) << 60}}), "m: the file ends inside the name of tensor 0" + incomplete);
+  EXPECT_EQ(said_with({{.name = "a", .name_length = int64_t(1) << 60}}),
+            "m: the file ends inside the name of tensor 0" + incomplete);
   EXPECT_EQ(said_with({{""}}), "m: tensor 0 has no name" + damaged);
   EXPECT_EQ(said_with({{.name = "a", .rank = 5}}), "m: tensor \"a\" has 5 dimensions, 1 to 4 are possible" + damaged);
   EXPECT_EQ(said_with({{.name = "a", .rank = 0}}), "m: tensor \"a\" has 0 dimensions, 1 to 4 are possible" + damaged);
-  EXPECT_EQ(said_with({{.name = "a", .rank = 0xffffffff}}), "m: tensor \"a\" has 4294967295 dimensions, 1 to 4 are possible" + damaged);
+  EXPECT_EQ(said_with({{.name = "a", .rank = 0xffffffff}}),
+            "m: tensor \"a\" has 4294967295 dimensions, 1 to 4 are possible" + damaged);
   EXPECT_EQ(said_with({{"a", {8, 0}}}), "m: tensor \"a\" has a dimension of 0" + damaged);
   EXPECT_EQ(said_with({{"a", {0}}}), "m: tensor \"a\" has a dimension of 0" + damaged);
   EXPECT_EQ(said_with({{"a", {~uint64_t(0), 2}}}), "m: tensor \"a\" has an absurd dimension of 18446744073709551615" + damaged);
-  EXPECT_EQ(said_with({{"a", {uint64_t(1) << 61, uint64_t(1) << 61, 16}}}), "m: tensor \"a\" is larger than any memory" + damaged);
+  EXPECT_EQ(said_with({{"a", {uint64_t(1) << 61, uint64_t(1) << 61, 16}}}),
+            "m: tensor \"a\" is larger than any memory" + damaged);
   EXPECT_EQ(said_with({{"a", {uint64_t(1) << 33, uint64_t(1) << 31}}}), "m: tensor \"a\" is larger than any memory" + damaged);
   EXPECT_EQ(said_with({{"a", {uint64_t(1) << 32, uint64_t(1) << 32}, 2}}), "m: tensor \"a\" is larger than any memory" + damaged);
-  EXPECT_EQ(said_with({{"a", {48, 2}, 2}}), "m: tensor \"a\" has rows of 48 values, which is no whole number of Q4_0 blocks of 32" + damaged);
-  EXPECT_EQ(said_with({{"a", {128}, 12}}), "m: tensor \"a\" has rows of 128 values, which is no whole number of Q4_K blocks of 256" + damaged);
-  EXPECT_EQ(said_with({{.name = "a", .offset = 4}}), "m: tensor \"a\" starts at offset 4, which is no multiple of the alignment 32" + damaged);
-  EXPECT_EQ(said_with({{"a"}}, 63), "m: tensor \"a\" takes 64 bytes from offset 0, past the end of the 63 bytes of tensor data; "
-                                    "the file is incomplete, fetch it again");
-  EXPECT_EQ(said_with({{.name = "a", .offset = 96}}), "m: tensor \"a\" takes 64 bytes from offset 96, past the end of the 128 bytes of tensor data; "
-                                                      "the file is incomplete, fetch it again");
+  EXPECT_EQ(said_with({{"a", {48, 2}, 2}}),
+            "m: tensor \"a\" has rows of 48 values, which is no whole number of Q4_0 blocks of 32" + damaged);
+  EXPECT_EQ(said_with({{"a", {128}, 12}}),
+            "m: tensor \"a\" has rows of 128 values, which is no whole number of Q4_K blocks of 256" + damaged);
+  EXPECT_EQ(said_with({{.name = "a", .offset = 4}}),
+            "m: tensor \"a\" starts at offset 4, which is no multiple of the alignment 32" + damaged);
+  EXPECT_EQ(said_with({{"a"}}, 63),
+            "m: tensor \"a\" takes 64 bytes from offset 0, past the end of the 63 bytes of tensor data; "
+            "the file is incomplete, fetch it again");
+  EXPECT_EQ(said_with({{.name = "a", .offset = 96}}),
+            "m: tensor \"a\" takes 64 bytes from offset 96, past the end of the 128 bytes of tensor data; "
+            "the file is incomplete, fetch it again");
   EXPECT_EQ(said_with({{.name = "a", .offset = ~uint64_t(31)}}),
             "m: tensor \"a\" takes 64 bytes from offset 18446744073709551584, past the end of the 128 bytes of tensor data; "
             "the file is incomplete, fetch it again");
@@ -398,7 +385,7 @@ TEST(Gguf, UnknownQuantisationIsNamedWithWhatIsRead) {
   EXPECT_EQ(said_with({{"a", {256}, 39}}), "m: tensor \"a\" is stored as MXFP4" + fix);
   EXPECT_EQ(said_with({{"a", {256}, 4}}), "m: tensor \"a\" is stored as type 4" + fix);
   EXPECT_EQ(said_with({{"a", {256}, 4000000000}}), "m: tensor \"a\" is stored as type 4000000000" + fix);
-  for (int t = 0; t < int(DType::count); ++t)                  // the numbers of both directions agree
+  for (int t = 0; t < int(DType::count); ++t)  // the numbers of both directions agree
     if (const auto number = gguf_of_dtype(DType(t))) {
       EXPECT_EQ(dtype_of_gguf(*number), DType(t));
       EXPECT_STRCASEEQ(gguf_type_name(*number).c_str(), name_of(DType(t)));
@@ -445,7 +432,8 @@ class SplitFiles : public Files {
 };
 
 TEST_F(SplitFiles, OpenFromAnyPart) {
-  for (uint16_t i = 0; i < 3; ++i) part(std::string("m-0000") + char('1' + i) + "-of-00003.gguf", i, 3, 3, std::string("t") + char('0' + i));
+  for (uint16_t i = 0; i < 3; ++i)
+    part(std::string("m-0000") + char('1' + i) + "-of-00003.gguf", i, 3, 3, std::string("t") + char('0' + i));
   for (const char* name : {"m-00001-of-00003.gguf", "m-00002-of-00003.gguf", "m-00003-of-00003.gguf"}) {
     const Result<Gguf> g = open_gguf(at(name));
     ASSERT_TRUE(g) << g.status().sentence();
@@ -457,222 +445,26 @@ TEST_F(SplitFiles, OpenFromAnyPart) {
 
 TEST_F(SplitFiles, PartsThatDoNotFitAreNamed) {
   part("m-00001-of-00002.gguf", 0, 2, 2, "t");
-  EXPECT_EQ(said("m-00001-of-00002.gguf"), at("m-00002-of-00002.gguf") + ": there is no such file; check the path "
-                                           "(all 2 parts must be there, in one folder)");
+  EXPECT_EQ(said("m-00001-of-00002.gguf"), at("m-00002-of-00002.gguf") +
+                                               ": there is no such file; check the path "
+                                               "(all 2 parts must be there, in one folder)");
   part("m-00002-of-00002.gguf", 1, 2, 2, "t");
-  EXPECT_EQ(said("m-00001-of-00002.gguf"), at("m-00001-of-00002.gguf") + ": two tensors are named \"t\"; the file is damaged, fetch it again");
+  EXPECT_EQ(said("m-00001-of-00002.gguf"),
+            at("m-00001-of-00002.gguf") + ": two tensors are named \"t\"; the file is damaged, fetch it again");
   part("m-00002-of-00002.gguf", 0, 2, 2, "u");
-  EXPECT_EQ(said("m-00001-of-00002.gguf"), at("m-00002-of-00002.gguf") + ": its metadata says split.no 0 and split.count 2, "
-                                           "which does not fit its name; fetch the parts again");
+  EXPECT_EQ(said("m-00001-of-00002.gguf"), at("m-00002-of-00002.gguf") +
+                                               ": its metadata says split.no 0 and split.count 2, "
+                                               "which does not fit its name; fetch the parts again");
   part("m-00001-of-00002.gguf", 0, 2, 9, "t");
   part("m-00002-of-00002.gguf", 1, 2, 9, "u");
-  EXPECT_EQ(said("m-00001-of-00002.gguf"), at("m-00001-of-00002.gguf") + ": the parts hold 2 tensors but 9 are promised; fetch the parts again");
+  EXPECT_EQ(said("m-00001-of-00002.gguf"),
+            at("m-00001-of-00002.gguf") + ": the parts hold 2 tensors but 9 are promised; fetch the parts again");
   part("renamed.gguf", 0, 2, 2, "t");
-  EXPECT_EQ(said("renamed.gguf"), at("renamed.gguf") + ": this is one of 2 parts, but it is not named like MODEL-00001-of-00002.gguf; "
-                                  "give the parts their names back");
+  EXPECT_EQ(said("renamed.gguf"), at("renamed.gguf") +
+                                      ": this is one of 2 parts, but it is not named like MODEL-00001-of-00002.gguf; "
+                                      "give the parts their names back");
   part("m-00001-of-00003.gguf", 0, 2, 2, "t");
   EXPECT_EQ(said("m-00001-of-00003.gguf").find("it is not named like MODEL-00001-of-00002.gguf") != std::string::npos, true);
-}
-
-// ---- safetensors
-
-std::string with_length(std::string_view header, std::string_view data, int64_t length = -1) {
-  std::string out;
-  append(out, length < 0 ? uint64_t(header.size()) : uint64_t(length));
-  return (out += header) += data;
-}
-std::string said_of(std::string_view header, size_t data = 0, int64_t length = -1) {
-  const std::string bytes = with_length(header, std::string(data, 'x'), length);
-  const Result<Safetensors> r = parse_safetensors(bytes, "m");
-  return r ? "accepted" : r.status().sentence();
-}
-std::string entry_of(std::string_view dtype, std::string_view shape, std::string_view offsets) {
-  return "{\"a\":{\"dtype\":\"" + std::string(dtype) + "\",\"shape\":" + std::string(shape) + ",\"data_offsets\":" + std::string(offsets) + "}}";
-}
-
-TEST(Safetensors, ReadsWhatTheWriterWrote) {
-  std::vector<double> d = {1, -2};
-  std::vector<float> f = {3, 4, 5, 6, 7, 8};
-  std::vector<uint16_t> h = {f16_from_f32(0.5f)}, b = {bf16_from_f32(-3)};
-  std::vector<int64_t> l = {int64_t(1) << 40};
-  std::vector<int32_t> i = {-7};
-  std::vector<uint8_t> u = {1, 2, 3};
-  SafetensorsWriter w;
-  w.metadata("format", "pt");
-  w.tensor("u", view_of(u.data(), DType::u8, {3}));
-  w.tensor("f", view_of(f.data(), DType::f32, {2, 3}));
-  w.tensor("h", view_of(h.data(), DType::f16, {1}));
-  w.tensor("d", view_of(d.data(), DType::f64, {2, 1, 1, 1}));
-  w.tensor("b", view_of(b.data(), DType::bf16, {1, 1}));
-  w.tensor("l", view_of(l.data(), DType::i64, {1}));
-  w.tensor("i", view_of(i.data(), DType::i32, {1}));
-  w.tensor("none", view_of(nullptr, DType::f32, {0, 5}));
-  const std::string bytes = w.bytes();
-  const Result<Safetensors> r = parse_safetensors(bytes, "m");
-  ASSERT_TRUE(r) << r.status().sentence();
-  EXPECT_EQ(to_text(r->metadata), R"({"format":"pt"})");
-  EXPECT_EQ(r->tensors.all().size(), 8u);
-  EXPECT_EQ(r->find("u")->get(2), 3);
-  EXPECT_EQ(to_string(*r->find("f")), "f32 [2, 3]");
-  EXPECT_EQ(r->find("f")->get(1, 2), 8);
-  EXPECT_EQ(r->find("h")->get(), 0.5);
-  EXPECT_EQ(to_string(*r->find("d")), "f64 [2, 1, 1, 1]");
-  EXPECT_EQ(r->find("d")->get(1), -2);
-  EXPECT_EQ(r->find("b")->get(), -3);
-  EXPECT_EQ(r->find("l")->get(), 0x1p40);
-  EXPECT_EQ(r->find("i")->get(), -7);
-  EXPECT_EQ(r->find("none")->count(), 0);
-  for (const NamedTensor& t : r->tensors.all())                // in place, nothing was copied
-    EXPECT_TRUE(t.view.data >= bytes.data() && t.view.data <= bytes.data() + bytes.size()) << t.name;
-}
-
-TEST(Safetensors, UnalignedTensorsAreCopied) {
-  std::string header = R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"b":{"dtype":"F32","shape":[],"data_offsets":[1,5]}})";
-  std::string data = "x";
-  append(data, 2.5f);
-  const std::string bytes = with_length(header, data);
-  const Result<Safetensors> r = parse_safetensors(bytes, "m");
-  ASSERT_TRUE(r) << r.status().sentence();
-  const View& b = *r->find("b");
-  EXPECT_EQ(to_string(b), "f32 [1]");                          // a scalar is one element
-  EXPECT_EQ(b.get(), 2.5);
-  EXPECT_EQ(reinterpret_cast<uintptr_t>(b.data) % 4, 0u);
-}
-
-TEST(Safetensors, HeadersThatLie) {
-  const std::string damaged = "; the file is damaged, fetch it again", incomplete = "; it is incomplete, fetch it again";
-  EXPECT_EQ(said_of("{}"), "accepted");
-  EXPECT_EQ(said_of("{}      "), "accepted");
-  EXPECT_EQ(parse_safetensors("1234567", "m").status().sentence(), "m: the file is too short for a header" + damaged);
-  EXPECT_EQ(said_of("{}", 0, 100000001), "m: the header claims 100000001 bytes, more than the 100000000 allowed" + damaged);
-  EXPECT_EQ(said_of("{}", 0, std::numeric_limits<int64_t>::max()),
-            "m: the header claims 9223372036854775807 bytes, more than the 100000000 allowed" + damaged);
-  EXPECT_EQ(said_of("{}", 5, 8), "m: the header claims 8 bytes but the file ends after 7" + incomplete);
-  EXPECT_EQ(said_of("[1]"), "m: the header is an array and not an object" + damaged);
-  EXPECT_EQ(said_of("{\"a\":"), "m (header): line 1, column 6: this is no JSON value");
-  EXPECT_EQ(said_of(""), "m (header): line 1, column 1: there is no JSON value");
-  EXPECT_EQ(said_of("{\"a\":1,\"a\":1}"), "m (header): line 1, column 13: the key \"a\" stands twice in one object");
-  EXPECT_EQ(said_of(std::string(70, '[')), "m (header): line 1, column 65: arrays and objects are nested more than 64 deep");
-  EXPECT_EQ(said_of(R"({"__metadata__":[]})"), "m: \"__metadata__\" is an array and not an object" + damaged);
-  EXPECT_EQ(said_of(R"({"__metadata__":{"k":1}})"), "m: the metadata \"k\" is an integer and not a string" + damaged);
-  EXPECT_EQ(parse_safetensors("GGUF\3\0\0\0\0\0\0\0", "m").status().sentence(),
-            "m: this is a GGUF file and not safetensors; give it the ending .gguf");
-  EXPECT_EQ(parse_safetensors("<html><body>", "m").status().sentence(), "m: this is a web page; download the file itself");
-  EXPECT_EQ(said_of("{").find("accepted"), std::string::npos);
-}
-
-TEST(Safetensors, TensorsThatLie) {
-  const std::string damaged = "; the file is damaged, fetch it again";
-  const std::string past = " bytes of data; the file is incomplete, fetch it again";
-  EXPECT_EQ(said_of(entry_of("F32", "[2]", "[0,8]"), 8), "accepted");
-  EXPECT_EQ(said_of(R"({"a":{}})"), "m: tensor \"a\" has no dtype" + damaged);
-  EXPECT_EQ(said_of(R"({"a":7})"), "m: tensor \"a\" has no dtype" + damaged);
-  EXPECT_EQ(said_of(R"({"a":{"dtype":"F32"}})"), "m: tensor \"a\" has no shape" + damaged);
-  EXPECT_EQ(said_of(R"({"a":{"dtype":"F32","shape":[]}})"), "m: tensor \"a\" has no pair of data_offsets" + damaged);
-  EXPECT_EQ(said_of(entry_of("F8_E4M3", "[8]", "[0,8]"), 8),
-            "m: tensor \"a\" is stored as \"F8_E4M3\", which is not supported; use a file made of F64, F32, F16, BF16, I64, I32, U8");
-  EXPECT_EQ(said_of(entry_of("F32", "[1,1,1,1,2]", "[0,8]"), 8), "m: tensor \"a\" has 5 dimensions, at most 4 are supported");
-  EXPECT_EQ(said_of(entry_of("F32", "[-2]", "[0,8]"), 8), "m: tensor \"a\" has a dimension that is no count: -2" + damaged);
-  EXPECT_EQ(said_of(entry_of("F32", "[2.0]", "[0,8]"), 8), "m: tensor \"a\" has a dimension that is no count: 2.0" + damaged);
-  EXPECT_EQ(said_of(entry_of("F32", "[18446744073709551615]", "[0,8]"), 8),
-            "m: tensor \"a\" has a dimension that is no count: 18446744073709551616.0" + damaged);
-  EXPECT_EQ(said_of(entry_of("F32", "[9223372036854775807]", "[0,8]"), 8), "m: tensor \"a\" is larger than any memory" + damaged);
-  EXPECT_EQ(said_of(entry_of("F32", "[4294967296,4294967296]", "[0,0]"), 0), "m: tensor \"a\" is larger than any memory" + damaged);
-  EXPECT_EQ(said_of(entry_of("F64", "[2305843009213693952]", "[0,0]"), 0), "m: tensor \"a\" is larger than any memory" + damaged);
-  EXPECT_EQ(said_of(entry_of("F32", "[2]", "[0,8,8]"), 8), "m: tensor \"a\" has no pair of data_offsets" + damaged);
-  EXPECT_EQ(said_of(entry_of("F32", "[2]", "[-8,0]"), 8), "m: tensor \"a\" has the impossible data_offsets -8 to 0" + damaged);
-  EXPECT_EQ(said_of(entry_of("F32", "[2]", "[8,0]"), 8), "m: tensor \"a\" has the impossible data_offsets 8 to 0" + damaged);
-  EXPECT_EQ(said_of(entry_of("F32", "[2]", "[0,8]"), 7), "m: tensor \"a\" takes bytes 0 to 8, past the end of the 7" + past);
-  EXPECT_EQ(said_of(entry_of("F32", "[2]", "[9223372036854775799,9223372036854775807]"), 8),
-            "m: tensor \"a\" takes bytes 9223372036854775799 to 9223372036854775807, past the end of the 8" + past);
-  EXPECT_EQ(said_of(entry_of("F32", "[2, 3]", "[0,8]"), 8),
-            "m: tensor \"a\" is F32 [2, 3], which takes 24 bytes, but its data_offsets span 8" + damaged);
-}
-
-TEST(Safetensors, DataIsCoveredExactly) {
-  const std::string damaged = "; the file is damaged, fetch it again";
-  const auto two = [](std::string_view a, std::string_view b) {
-    return "{\"a\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":" + std::string(a) + "},\"b\":{\"dtype\":\"U8\",\"shape\":[4],\"data_offsets\":" +
-           std::string(b) + "}}";
-  };
-  EXPECT_EQ(said_of(two("[0,4]", "[4,8]"), 8), "accepted");
-  EXPECT_EQ(said_of(two("[4,8]", "[0,4]"), 8), "accepted");
-  EXPECT_EQ(said_of(two("[0,4]", "[3,7]"), 8), "m: tensors \"a\" and \"b\" share bytes" + damaged);
-  EXPECT_EQ(said_of(two("[0,4]", "[0,4]"), 4), "m: tensors \"a\" and \"b\" share bytes" + damaged);
-  EXPECT_EQ(said_of(two("[0,4]", "[5,9]"), 9), "m: bytes 4 to 5 before tensor \"b\" belong to no tensor" + damaged);
-  EXPECT_EQ(said_of(two("[1,5]", "[5,9]"), 9), "m: bytes 0 to 1 before tensor \"a\" belong to no tensor" + damaged);
-  EXPECT_EQ(said_of(two("[0,4]", "[4,8]"), 10), "m: the last 2 bytes belong to no tensor" + damaged);
-  EXPECT_EQ(said_of("{}", 3), "m: the last 3 bytes belong to no tensor" + damaged);
-}
-
-TEST(Safetensors, EveryTruncationIsRefused) {
-  SafetensorsWriter w;
-  const float x[4] = {};
-  w.tensor("x", view_of(const_cast<float*>(x), DType::f32, {4}));
-  const std::string bytes = w.bytes();
-  for (size_t n = 0; n < bytes.size(); ++n) {
-    const std::string cut = bytes.substr(0, n);
-    const Result<Safetensors> r = parse_safetensors(cut, "m");
-    ASSERT_FALSE(r) << n;
-    EXPECT_NE(r.status().sentence().find("fetch it again"), std::string::npos) << n;
-  }
-}
-
-class ShardFiles : public Files {
- protected:
-  void shard(const std::string& name, std::vector<std::string> tensors) {
-    SafetensorsWriter w;
-    w.metadata("from", name);
-    for (const std::string& t : tensors) w.tensor(t, view_of(&value_, DType::f32, {1}));
-    ASSERT_TRUE(w.write(at(name)));
-    value_ += 1;
-  }
-  void index(std::string_view map) { put("model.safetensors.index.json", "{\"weight_map\":" + std::string(map) + "}"); }
-  std::string said() const { return open_safetensors(folder_).status().sentence(); }
-  float value_ = 1;
-};
-
-TEST_F(ShardFiles, FoldersOpenByTheirFileOrIndex) {
-  EXPECT_EQ(said(), folder_ + ": there is neither model.safetensors nor model.safetensors.index.json in this folder; fetch the model's weights");
-  put("pytorch_model.bin", "PK");
-  EXPECT_EQ(said(), folder_ + ": there is neither model.safetensors nor model.safetensors.index.json in this folder; "
-                              "convert its pytorch_model.bin to safetensors");
-  shard("s1.safetensors", {"a", "b"});
-  shard("s2.safetensors", {"c", "unlisted"});
-  index(R"({"a":"s1.safetensors","c":"s2.safetensors","b":"s1.safetensors"})");
-  for (const std::string& path : {folder_, folder_ + "/", at("model.safetensors.index.json")}) {
-    const Result<Safetensors> r = open_safetensors(path);
-    ASSERT_TRUE(r) << r.status().sentence();
-    EXPECT_EQ(r->tensors.all().size(), 3u);
-    EXPECT_EQ(r->find("b")->get(), 1);
-    EXPECT_EQ(r->find("c")->get(), 2);
-    EXPECT_EQ(r->find("unlisted"), nullptr);
-    EXPECT_EQ(r->metadata.get_string("from"), "s1.safetensors");
-  }
-  shard("model.safetensors", {"whole"});
-  EXPECT_EQ(open_safetensors(folder_)->find("whole")->get(), 3);
-  EXPECT_EQ(open_safetensors(at("s2.safetensors"))->tensors.all().size(), 2u);
-}
-
-TEST_F(ShardFiles, IndexesThatLie) {
-  const std::string name = at("model.safetensors.index.json");
-  shard("s1.safetensors", {"a"});
-  index("{}");
-  EXPECT_EQ(said(), name + ": \"weight_map\" names no tensors; fetch the index again");
-  index(R"({"a":"s1.safetensors","b":"s1.safetensors"})");
-  EXPECT_EQ(said(), at("s1.safetensors") + ": tensor \"b\" is not in this file although the index says so; fetch the index and its shards again");
-  index(R"({"a":"s2.safetensors"})");
-  EXPECT_EQ(said(), at("s2.safetensors") + ": there is no such file; check the path (" + name + " names it)");
-  index(R"({"a":"s1.safetensors","a":"s2.safetensors"})");
-  EXPECT_EQ(said(), name + ": line 1, column 57: the key \"a\" stands twice in one object");
-  for (const char* outside : {"../s1.safetensors", "/etc/passwd", "..", ".", "", "x/y"}) {
-    index(std::string("{\"a\":\"") + outside + "\"}");
-    EXPECT_EQ(said(), name + ": tensor \"a\" is said to be in \"" + outside + "\", which is no file name of this folder; fetch the index again");
-  }
-  index(R"({"a":3})");
-  EXPECT_EQ(said(), name + ": tensor \"a\" is said to be in \"3\", which is no file name of this folder; fetch the index again");
-  put("model.safetensors.index.json", "{");
-  EXPECT_EQ(said(), name + ": line 1, column 2: a quoted member name is missing");
 }
 
 }  // namespace

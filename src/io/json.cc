@@ -153,7 +153,7 @@ class Builder {
 
   bool Null() { return put(nullptr); }
   bool Bool(bool b) { return put(b); }
-  bool Int(int) { return false; }                              // numbers come as text
+  bool Int(int) { return false; }  // numbers come as text
   bool Uint(unsigned) { return false; }
   bool Int64(int64_t) { return false; }
   bool Uint64(uint64_t) { return false; }
@@ -231,7 +231,9 @@ class Builder {
     };
     std::vector<Entry> order(members.size());
     for (size_t i = 0; i < members.size(); ++i) order[i] = {std::hash<std::string_view>()(members[i].key), i};
-    const auto same = [&](const Entry& a, const Entry& b) { return a.hash == b.hash && members[a.index].key == members[b.index].key; };
+    const auto same = [&](const Entry& a, const Entry& b) {
+      return a.hash == b.hash && members[a.index].key == members[b.index].key;
+    };
     std::sort(order.begin(), order.end(), [&](const Entry& a, const Entry& b) {
       if (a.hash != b.hash) return a.hash < b.hash;
       const int c = members[a.index].key.compare(members[b.index].key);
@@ -294,11 +296,12 @@ Result<Json> parse(std::string_view text, std::string_view name, const JsonRules
 }  // namespace
 
 Result<Json> parse_json(std::string_view text, std::string_view name, const JsonRules& rules) {
-  constexpr size_t longest = size_t(1) << 30;                  // the parser counts characters in 32 bits
+  constexpr size_t longest = size_t(1) << 30;  // the parser counts characters in 32 bits
   if (text.size() > longest) return Status{rules.code, std::string(name) + ": a JSON text of more than 1 GiB is not read"};
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte order mark, from Windows editors
   // The parser takes NUL for the end of the text and would not see what is behind it.
-  if (const size_t nul = text.find('\0'); nul != text.npos) return refuse(name, text, nul, "a NUL byte stands in the text", rules.code);
+  if (const size_t nul = text.find('\0'); nul != text.npos)
+    return refuse(name, text, nul, "a NUL byte stands in the text", rules.code);
   using namespace rapidjson;
   constexpr unsigned strict = kParseIterativeFlag | kParseNumbersAsStringsFlag | kParseValidateEncodingFlag;
   return rules.lenient ? parse<strict | kParseNanAndInfFlag>(text, name, rules) : parse<strict>(text, name, rules);
@@ -308,180 +311,6 @@ Result<Json> read_json(const std::string& path, const JsonRules& rules) {
   const Result<Mapping> file = Mapping::open(path);
   if (!file) return file.status();
   return parse_json(file->bytes(), path, rules);
-}
-
-// ---- writing
-
-namespace {
-
-// Length of the well-formed UTF-8 sequence at s, or 0. Overlong forms, surrogates and code points above U+10FFFF are not well formed.
-size_t utf8_length(std::string_view s) {
-  const auto byte = [&](size_t i) { return i < s.size() ? uint8_t(s[i]) : uint8_t(0); };
-  const auto tail = [&](size_t i) { return (byte(i) & 0xc0) == 0x80; };
-  const uint8_t lead = byte(0), next = byte(1);
-  if (lead < 0x80) return 1;
-  if (lead < 0xc2 || lead > 0xf4 || !tail(1)) return 0;
-  if (lead < 0xe0) return 2;
-  if ((lead == 0xe0 && next < 0xa0) || (lead == 0xed && next > 0x9f) || (lead == 0xf0 && next < 0x90) || (lead == 0xf4 && next > 0x8f))
-    return 0;
-  if (!tail(2)) return 0;
-  if (lead < 0xf0) return 3;
-  return tail(3) ? 4 : 0;
-}
-
-void append_quoted(std::string_view s, std::string& out) {
-  out += '"';
-  for (size_t i = 0; i < s.size();) {
-    const char c = s[i];
-    if (uint8_t(c) >= 0x80) {
-      const size_t n = utf8_length(s.substr(i, 4));
-      out += n ? s.substr(i, n) : std::string_view("\xef\xbf\xbd");
-      i += n ? n : 1;
-      continue;
-    }
-    ++i;
-    if (c == '"' || c == '\\') (out += '\\') += c;
-    else if (c == '\n') out += "\\n";
-    else if (c == '\t') out += "\\t";
-    else if (c == '\r') out += "\\r";
-    else if (uint8_t(c) < 0x20 || c == 0x7f) ((out += "\\u00") += "0123456789abcdef"[c >> 4]) += "0123456789abcdef"[c & 15];
-    else out += c;
-  }
-  out += '"';
-}
-
-void append_double(double d, std::string& out) {
-  if (!std::isfinite(d)) {
-    out += "null";
-    return;
-  }
-  char digits[32];
-  const auto end = std::to_chars(digits, digits + sizeof digits, d).ptr;
-  out.append(digits, end);
-  if (std::string_view(digits, end).find_first_of(".e") == std::string_view::npos) out += ".0";
-}
-
-struct Writer {
-  std::string& out;
-  int indent;
-
-  void new_line(int level) {
-    if (indent == 0) return;
-    out += '\n';
-    out.append(size_t(indent) * size_t(level), ' ');
-  }
-
-  // Level counts open brackets. An array of scalars stays on one line: a list of 2,000 log-probabilities is not 2,000 lines.
-  void value(const Json& v, int level) {
-    switch (v.kind()) {
-      case Json::Kind::null: out += "null"; break;
-      case Json::Kind::boolean: out += *v.boolean() ? "true" : "false"; break;
-      case Json::Kind::integer: out += std::to_string(*v.integer()); break;
-      case Json::Kind::real: append_double(*v.number(), out); break;
-      case Json::Kind::string: append_quoted(*v.string(), out); break;
-      case Json::Kind::array: array(v.items(), level); break;
-      case Json::Kind::object: object(v.members(), level); break;
-    }
-  }
-
-  void array(const Json::Array& items, int level) {
-    bool nested = false;
-    for (const Json& item : items) nested = nested || item.is_array() || item.is_object();
-    out += '[';
-    for (size_t i = 0; i < items.size(); ++i) {
-      if (i) out += indent && !nested ? ", " : ",";
-      if (nested) new_line(level + 1);
-      value(items[i], level + 1);
-    }
-    if (nested) new_line(level);
-    out += ']';
-  }
-
-  void object(const Json::Object& members, int level) {
-    out += '{';
-    for (size_t i = 0; i < members.size(); ++i) {
-      if (i) out += ',';
-      new_line(level + 1);
-      append_quoted(members[i].key, out);
-      out += indent ? ": " : ":";
-      value(members[i].value, level + 1);
-    }
-    if (!members.empty()) new_line(level);
-    out += '}';
-  }
-};
-
-}  // namespace
-
-void append_text(const Json& value, std::string& out, int indent) { Writer{out, indent}.value(value, 0); }
-
-std::string to_text(const Json& value, int indent) {
-  std::string out;
-  append_text(value, out, indent);
-  return out;
-}
-
-// ---- fields
-
-JsonFields::JsonFields(const Json& object, std::string where) : object_(object), where_(std::move(where)) {
-  if (!object.is_object()) status_ = unloadable(where_ + ": an object is needed here and not " + object.kind_name());
-}
-
-void JsonFields::complain(std::string_view key, std::string_view what) {
-  if (status_.ok()) status_ = unloadable(where_ + ": \"" + std::string(key) + "\" " + std::string(what));
-}
-
-bool JsonFields::has(std::string_view key) const { return !object_[key].is_null(); }
-
-const Json& JsonFields::needed(std::string_view key) {
-  if (!has(key)) complain(key, "is missing");
-  return object_[key];
-}
-
-int64_t JsonFields::need_int(std::string_view key, int64_t low, int64_t high) {
-  needed(key);
-  return get_int(key, low, low, high);
-}
-
-int64_t JsonFields::get_int(std::string_view key, int64_t otherwise, int64_t low, int64_t high) {
-  if (!has(key)) return otherwise;
-  const Json& value = object_[key];
-  const std::optional<int64_t> n = value.integer();
-  if (n && *n >= low && *n <= high) return *n;
-  complain(key, "must be an integer from " + std::to_string(low) + " to " + std::to_string(high) + " and not " +
-                    (value.is_number() ? to_text(value) : value.kind_name()));
-  return otherwise;
-}
-
-double JsonFields::need_number(std::string_view key) {
-  needed(key);
-  return get_number(key, 0);
-}
-
-double JsonFields::get_number(std::string_view key, double otherwise) {
-  if (!has(key)) return otherwise;
-  if (const std::optional<double> d = object_[key].number()) return *d;
-  complain(key, std::string("must be a number and not ") + object_[key].kind_name());
-  return otherwise;
-}
-
-bool JsonFields::get_bool(std::string_view key, bool otherwise) {
-  if (!has(key)) return otherwise;
-  if (const std::optional<bool> b = object_[key].boolean()) return *b;
-  complain(key, std::string("must be true or false and not ") + object_[key].kind_name());
-  return otherwise;
-}
-
-std::string JsonFields::need_string(std::string_view key) {
-  needed(key);
-  return get_string(key, {});
-}
-
-std::string JsonFields::get_string(std::string_view key, std::string_view otherwise) {
-  if (!has(key)) return std::string(otherwise);
-  if (const std::string* s = object_[key].string()) return *s;
-  complain(key, std::string("must be a string and not ") + object_[key].kind_name());
-  return std::string(otherwise);
 }
 
 }  // namespace ridge

@@ -14,7 +14,7 @@ namespace ridge {
 
 namespace {
 
-constexpr uint64_t kLongestHeader = 100'000'000;               // as the format's own library has it; real ones reach 14 MB
+constexpr uint64_t kLongestHeader = 100'000'000;  // as the format's own library has it; real ones reach 14 MB
 
 struct TypeName {
   DType type;
@@ -43,10 +43,10 @@ class Shard {
 
   Json metadata = Json::object();
   std::vector<NamedTensor> tensors;
-  std::vector<std::shared_ptr<const void>> copies;             // of tensors that are not aligned in the file
+  std::vector<std::shared_ptr<const void>> copies;  // of tensors that are not aligned in the file
 
  private:
-  struct Range {                                               // of tensors[i], in bytes from data_
+  struct Range {  // of tensors[i], in bytes from data_
     int64_t begin, end;
     size_t i;
   };
@@ -61,11 +61,12 @@ class Shard {
     if (bytes_.size() < sizeof length) return damaged("the file is too short for a header");
     memcpy(&length, bytes_.data(), sizeof length);
     if (length > kLongestHeader)
-      return damaged("the header claims " + std::to_string(length) + " bytes, more than the " + std::to_string(kLongestHeader) + " allowed");
+      return damaged("the header claims " + std::to_string(length) + " bytes, more than the " + std::to_string(kLongestHeader) +
+                     " allowed");
     data_ = bytes_.substr(sizeof length);
     if (length > data_.size())
-      return refuse("the header claims " + std::to_string(length) + " bytes but the file ends after " + std::to_string(data_.size()) +
-                    "; it is incomplete, fetch it again");
+      return refuse("the header claims " + std::to_string(length) + " bytes but the file ends after " +
+                    std::to_string(data_.size()) + "; it is incomplete, fetch it again");
     Result<Json> parsed = parse_json(data_.substr(0, length), name_ + " (header)", kHeaderJson);
     if (!parsed) return parsed.status();
     if (!parsed->is_object()) return damaged(std::string("the header is ") + parsed->kind_name() + " and not an object");
@@ -77,7 +78,8 @@ class Shard {
   Status read_metadata(const Json& value) {
     if (!value.is_object()) return damaged(std::string("\"__metadata__\" is ") + value.kind_name() + " and not an object");
     for (const Json::Member& m : value.members())
-      if (!m.value.is_string()) return damaged("the metadata " + quoted(m.key) + " is " + m.value.kind_name() + " and not a string");
+      if (!m.value.is_string())
+        return damaged("the metadata " + quoted(m.key) + " is " + m.value.kind_name() + " and not a string");
     metadata = value;
     return {};
   }
@@ -86,7 +88,8 @@ class Shard {
     const std::string where = "tensor " + quoted(name);
     const std::string* dtype = entry["dtype"].string();
     if (!dtype) return damaged(where + " has no dtype");
-    const TypeName* type = std::find_if(std::begin(kTypes), std::end(kTypes), [&](const TypeName& t) { return *dtype == t.name; });
+    const TypeName* type =
+        std::find_if(std::begin(kTypes), std::end(kTypes), [&](const TypeName& t) { return *dtype == t.name; });
     if (type == std::end(kTypes)) {
       std::string list;
       for (const TypeName& t : kTypes) list += (list.empty() ? "" : ", ") + std::string(t.name);
@@ -102,7 +105,8 @@ class Shard {
     if (shape.size() > 4) return refuse(where + " has " + std::to_string(shape.size()) + " dimensions, at most 4 are supported");
     int64_t dims[4] = {1};
     for (size_t d = 0; d < shape.size(); ++d) {
-      if (!shape[d].is_integer() || *shape[d].integer() < 0) return damaged(where + " has a dimension that is no count: " + to_text(shape[d]));
+      if (!shape[d].is_integer() || *shape[d].integer() < 0)
+        return damaged(where + " has a dimension that is no count: " + to_text(shape[d]));
       dims[d] = *shape[d].integer();
     }
     const std::optional<View> v = checked_view(type, dims, std::max(1, int(shape.size())));  // a scalar is one element
@@ -112,7 +116,8 @@ class Shard {
   }
 
   Status read_range(const std::string& where, const TypeName& type, const Json& offsets, const View& view) {
-    if (offsets.size() != 2 || !offsets[0].is_integer() || !offsets[1].is_integer()) return damaged(where + " has no pair of data_offsets");
+    if (offsets.size() != 2 || !offsets[0].is_integer() || !offsets[1].is_integer())
+      return damaged(where + " has no pair of data_offsets");
     const int64_t begin = *offsets[0].integer(), end = *offsets[1].integer();
     const std::string range = std::to_string(begin) + " to " + std::to_string(end);
     if (begin < 0 || end < begin) return damaged(where + " has the impossible data_offsets " + range);
@@ -135,7 +140,8 @@ class Shard {
     for (size_t k = 0; k < ranges_.size(); ++k) {
       const Range& r = ranges_[k];
       if (r.begin < covered)
-        return damaged("tensors " + quoted(tensors[ranges_[k - 1].i].name) + " and " + quoted(tensors[r.i].name) + " share bytes");
+        return damaged("tensors " + quoted(tensors[ranges_[k - 1].i].name) + " and " + quoted(tensors[r.i].name) +
+                       " share bytes");
       if (r.begin > covered)
         return damaged("bytes " + std::to_string(covered) + " to " + std::to_string(r.begin) + " before tensor " +
                        quoted(tensors[r.i].name) + " belong to no tensor");
@@ -174,13 +180,17 @@ struct Gathered {
     const auto file = std::make_shared<const Mapping>(std::move(*mapping));
     Shard shard(file->bytes(), path);
     if (Status s = shard.read(); !s) return s;
-    if (!shard.copies.empty()) log_info("{}: copied because they are not aligned for their dtype, tensors: {}", path, shard.copies.size());
+    if (!shard.copies.empty())
+      log_info("{}: copied because they are not aligned for their dtype, tensors: {}", path, shard.copies.size());
     if (owners.empty()) metadata = std::move(shard.metadata);
     owners.push_back(file);
     owners.insert(owners.end(), shard.copies.begin(), shard.copies.end());
     int64_t left = 0;
     for (NamedTensor& t : shard.tensors) {
-      if (wanted(t.name)) list.push_back(std::move(t)); else ++left;
+      if (wanted(t.name))
+        list.push_back(std::move(t));
+      else
+        ++left;
     }
     return left;
   }

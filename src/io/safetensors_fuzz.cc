@@ -1,5 +1,5 @@
-// Any bytes as a safetensors file: the reader accepts or refuses them, and what it accepts can be touched everywhere. Input that does
-// not look like a file is also tried as a header of the right length, or mutation would spend its time on the length field.
+// Any bytes as a safetensors file: the reader accepts or refuses them, and what it accepts can be touched everywhere. Input that
+// starts like a header is also tried behind its right length, or mutation would spend its time on the length field.
 #include <cstddef>
 #include <cstdint>
 
@@ -30,7 +30,7 @@ void try_file(std::string_view bytes) {
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view bytes(reinterpret_cast<const char*>(data), size);
   try_file(bytes);
-  const size_t brace = bytes.rfind('}');                       // header up to the last brace, data behind it
+  const size_t brace = bytes.rfind('}');  // header up to the last brace, data behind it
   if (brace == bytes.npos || !bytes.starts_with("{")) return 0;
   const uint64_t length = brace + 1;
   try_file(std::string(reinterpret_cast<const char*>(&length), sizeof length) + std::string(bytes));

@@ -20,7 +20,7 @@ std::vector<const NamedTensor*> SafetensorsWriter::by_size() const {
   for (const NamedTensor& t : tensors_) order.push_back(&t);
   std::sort(order.begin(), order.end(), [](auto* a, auto* b) {
     const int64_t na = size_of(a->view.type), nb = size_of(b->view.type);
-    return na != nb ? na > nb : a < b;                         // equal sizes: as they were given
+    return na != nb ? na > nb : a < b;  // equal sizes: as they were given
   });
   return order;
 }
@@ -34,11 +34,12 @@ std::string SafetensorsWriter::header(const std::vector<const NamedTensor*>& ord
     for (char& c : dtype) c = char(toupper(c));
     const std::vector<int64_t> shape(t->view.dims, t->view.dims + t->view.rank);
     const int64_t end = offset + t->view.bytes();
-    header.append(t->name, Json::object({{"dtype", dtype}, {"shape", shape}, {"data_offsets", std::vector<int64_t>{offset, end}}}));
+    header.append(t->name,
+                  Json::object({{"dtype", dtype}, {"shape", shape}, {"data_offsets", std::vector<int64_t>{offset, end}}}));
     offset = end;
   }
   std::string text = to_text(header);
-  text.resize((text.size() + 7) / 8 * 8, ' ');                 // the data starts aligned for every dtype
+  text.resize((text.size() + 7) / 8 * 8, ' ');  // the data starts aligned for every dtype
   const uint64_t length = text.size();
   return std::string(reinterpret_cast<const char*>(&length), sizeof length) + text;
 }

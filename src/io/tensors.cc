@@ -26,7 +26,8 @@ const NamedTensor* overlapping(const std::vector<NamedTensor>& list, const Named
 
 }  // namespace
 
-Result<Tensors> Tensors::of(std::vector<NamedTensor> list, std::vector<std::shared_ptr<const void>> owners, const std::string& where) {
+Result<Tensors> Tensors::of(std::vector<NamedTensor> list, std::vector<std::shared_ptr<const void>> owners,
+                            const std::string& where) {
   Tensors tensors;
   tensors.list_ = std::move(list);
   tensors.owners_ = std::move(owners);
@@ -36,7 +37,8 @@ Result<Tensors> Tensors::of(std::vector<NamedTensor> list, std::vector<std::shar
   std::sort(tensors.by_name_.begin(), tensors.by_name_.end(), [&](uint32_t a, uint32_t b) { return all[a].name < all[b].name; });
   for (size_t i = 1; i < all.size(); ++i)
     if (all[tensors.by_name_[i]].name == all[tensors.by_name_[i - 1]].name)
-      return unloadable(where + ": two tensors are named " + quoted(all[tensors.by_name_[i]].name) + "; the file is damaged, fetch it again");
+      return unloadable(where + ": two tensors are named " + quoted(all[tensors.by_name_[i]].name) +
+                        "; the file is damaged, fetch it again");
   const NamedTensor* second = nullptr;
   if (const NamedTensor* first = overlapping(all, second))
     return unloadable(where + ": tensors " + quoted(first->name) + " and " + quoted(second->name) +
@@ -45,7 +47,8 @@ Result<Tensors> Tensors::of(std::vector<NamedTensor> list, std::vector<std::shar
 }
 
 const View* Tensors::find(std::string_view name) const {
-  const auto at = std::lower_bound(by_name_.begin(), by_name_.end(), name, [&](uint32_t i, std::string_view n) { return list_[i].name < n; });
+  const auto at =
+      std::lower_bound(by_name_.begin(), by_name_.end(), name, [&](uint32_t i, std::string_view n) { return list_[i].name < n; });
   return at != by_name_.end() && list_[*at].name == name ? &list_[*at].view : nullptr;
 }
 
@@ -74,10 +77,11 @@ std::optional<View> checked_view(DType type, const int64_t* dims, int rank) {
 }
 
 std::string foreign_file(std::string_view bytes) {
-  if (bytes.starts_with("version https://git-lfs")) return "this is a Git LFS pointer and not the file itself; run `git lfs pull`";
+  if (bytes.starts_with("version https://git-lfs"))
+    return "this is a Git LFS pointer and not the file itself; run `git lfs pull`";
   if (bytes.starts_with("<")) return "this is a web page; download the file itself";
   if (bytes.starts_with("PK")) return "this is a PyTorch or ZIP archive; convert it to GGUF or safetensors";
-  for (const char* old : {"lmgg", "fmgg", "tjgg", "algg"})     // "ggml" and its successors, as little-endian words
+  for (const char* old : {"lmgg", "fmgg", "tjgg", "algg"})  // "ggml" and its successors, as little-endian words
     if (bytes.starts_with(old)) return "this is a GGML file from before GGUF; convert the original model again";
   return {};
 }
