@@ -55,6 +55,7 @@ class GradCase {
   void run() {
     if (const std::string wrong = op_.check(args_.get()); !wrong.empty())
       return fail("", "the contract refuses the case's operands in double: " + wrong);
+    if (const std::string why = op_.no_gradient(args_.get()); !why.empty()) return pass_over(why);
     if (per_element() <= 0) return pass_over("too large");
     forward();
     if (!weigh_outputs()) return pass_over("its outputs are not finite");
@@ -94,7 +95,7 @@ class GradCase {
   void fail(const std::string& operand, const std::string& what) {
     report_.failures.push_back({case_.name, operand, what, fmt::format("ridgeline op grad {} --case {}", op_.name, case_.name)});
   }
-  void pass_over(const char* why) { report_.passed_over.push_back(case_.name + ": " + why); }
+  void pass_over(const std::string& why) { report_.passed_over.push_back(case_.name + ": " + why); }
 
   // How many elements of each operand the budget allows.
   int per_element() const {

@@ -5,9 +5,8 @@
 #include <unistd.h>
 
 #include <csignal>
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
+#include <limits>
 #include <numeric>
 
 #include "base/format.h"
@@ -15,33 +14,10 @@
 #include "io/gguf_writer.h"
 #include "io/mapping.h"
 #include "io/new_file.h"
+#include "io/test_files.h"
 
 namespace ridge {
 namespace {
-
-// A folder of its own for each test, removed at the end.
-class Files : public testing::Test {
- protected:
-  void SetUp() override {
-    std::string pattern = testing::TempDir() + "ridge_files_XXXXXX";
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-  }
-  void TearDown() override { ASSERT_EQ(system(("chmod -R u+w '" + folder_ + "' && rm -rf '" + folder_ + "'").c_str()), 0); }
-  std::string at(const std::string& name) const { return folder_ + "/" + name; }
-  std::string put(const std::string& name, std::string_view bytes) const {
-    std::ofstream(at(name), std::ios::binary).write(bytes.data(), std::streamsize(bytes.size()));
-    return at(name);
-  }
-  int count_files() const {
-    FILE* p = popen(("ls -A '" + folder_ + "' | wc -l").c_str(), "r");
-    int n = -1;
-    EXPECT_EQ(fscanf(p, "%d", &n), 1);
-    pclose(p);
-    return n;
-  }
-  std::string folder_;
-};
 
 using Mappings = Files;
 using NewFiles = Files;
@@ -79,7 +55,7 @@ TEST_F(NewFiles, ReplaceTheOldOneWhole) {
     ASSERT_TRUE(f);
     ASSERT_TRUE(f->write("half of the new"));
   }
-  EXPECT_EQ(Mapping::open(at("a"))->bytes(), "old");           // abandoned: nothing changed, nothing left behind
+  EXPECT_EQ(Mapping::open(at("a"))->bytes(), "old");  // abandoned: nothing changed, nothing left behind
   EXPECT_EQ(count_files(), 1);
   Result<NewFile> f = NewFile::create(at("a"));
   ASSERT_TRUE(f->write("new ") && f->write("text") && f->commit());
@@ -119,16 +95,13 @@ TEST_F(NewFiles, SurviveADiskThatTakesNoMore) {
 
 // ---- GGUF
 
-template <class T>
-void append(std::string& out, T x) { out.append(reinterpret_cast<const char*>(&x), sizeof x); }
-
 // Bytes of a file field by field, so that each can lie. Defaults make a valid file of one entry and two tensors.
 struct RawTensor {
   std::string name;
-  std::vector<uint64_t> extents = {8, 2};                      // fastest first
+  std::vector<uint64_t> extents = {8, 2};  // fastest first
   uint32_t type = 0;
   uint64_t offset = 0;
-  int64_t name_length = -1, rank = -1;                         // -1: the truth
+  int64_t name_length = -1, rank = -1;  // -1: the truth
 };
 struct RawGguf {
   std::string magic = "GGUF";
@@ -238,13 +211,13 @@ TEST(Gguf, ReadsWhatTheWriterWrote) {
     EXPECT_EQ(m.get_int("i16", 0), -30000);
     EXPECT_EQ(m.get_int("u32", 0), 4000000000);
     EXPECT_EQ(m.get_int("i32", 0), -2000000000);
-    EXPECT_EQ(m.get_int("u64", 7), 7);                         // does not fit: the default and not a negative number
+    EXPECT_EQ(m.get_int("u64", 7), 7);  // does not fit: the default and not a negative number
     EXPECT_EQ(m.get_number("u64", 7), 0x1p64);
     EXPECT_EQ(m.get_int("i64", 0), -5000000000);
     EXPECT_EQ(m.get_number("f32", 0), 0.25);
     EXPECT_EQ(m.get_number("f64", 0), 0.1);
     EXPECT_TRUE(m.get_bool("yes", false));
-    EXPECT_EQ(m.get_int("yes", 3), 3);                         // wrong kinds yield the default
+    EXPECT_EQ(m.get_int("yes", 3), 3);  // wrong kinds yield the default
     EXPECT_EQ(m.get_int("general.architecture", 3), 3);
     EXPECT_EQ(m.get_int("scores", 3), 3);
     EXPECT_EQ(m.get_strings("tokens"), (std::vector<std::string_view>{"a", "", "\xff", "é"}));
@@ -280,7 +253,7 @@ TEST(Gguf, EveryTruncationIsRefused) {
   const std::string bytes = w.bytes();
   ASSERT_TRUE(parse_gguf(bytes, "m"));
   for (size_t n = 0; n < bytes.size(); ++n) {
-    const std::string cut = bytes.substr(0, n);                // its own allocation: a sanitizer sees a read behind it
+    const std::string cut = bytes.substr(0, n);  // its own allocation: a sanitizer sees a read behind it
     const Result<Gguf> r = parse_gguf(cut, "m");
     ASSERT_FALSE(r) << n;
     const std::string s = r.status().sentence();
@@ -293,7 +266,8 @@ TEST(Gguf, EveryTruncationIsRefused) {
 TEST(Gguf, OtherFilesAreNamed) {
   const auto said = [](std::string_view bytes) { return parse_gguf(bytes, "m").status().sentence(); };
   EXPECT_EQ(said("GGUX...."), "m: this is not a GGUF file (its first bytes are not \"GGUF\")");
-  EXPECT_EQ(said("version https://git-lfs.github.com/spec/v1\n"), "m: this is a Git LFS pointer and not the file itself; run `git lfs pull`");
+  EXPECT_EQ(said("version https://git-lfs.github.com/spec/v1\n"),
+            "m: this is a Git LFS pointer and not the file itself; run `git lfs pull`");
   EXPECT_EQ(said("<!doctype html>"), "m: this is a web page; download the file itself");
   EXPECT_EQ(said("PK\3\4"), "m: this is a PyTorch or ZIP archive; convert it to GGUF or safetensors");
   EXPECT_EQ(said("tjgg...."), "m: this is a GGML file from before GGUF; convert the original model again");
@@ -307,11 +281,13 @@ TEST(Gguf, OtherFilesAreNamed) {
 
 TEST(Gguf, CountsThatCannotBe) {
   constexpr int64_t most = std::numeric_limits<int64_t>::max();
-  EXPECT_EQ(RawGguf{.tensor_count = most}.said(),
-            "m: the file ends inside the tensor descriptions (9223372036854775807 are promised); it is incomplete, fetch it again");
+  EXPECT_EQ(
+      RawGguf{.tensor_count = most}.said(),
+      "m: the file ends inside the tensor descriptions (9223372036854775807 are promised); it is incomplete, fetch it again");
   EXPECT_EQ(RawGguf{.tensor_count = 3}.said().substr(0, 9), "m: tensor");  // reads the padding: no name
   EXPECT_EQ(RawGguf{.entry_count = most}.said(),
-            "m: the header promises 9223372036854775807 metadata entries, more than the 65536 that are read; the file is damaged, fetch it again");
+            "m: the header promises 9223372036854775807 metadata entries, more than the 65536 that are read; the file is "
+            "damaged, fetch it again");
   EXPECT_EQ(RawGguf{.entry_count = 60000}.said(),
             "m: the file ends inside the metadata (60000 entries are promised); it is incomplete, fetch it again");
 }
@@ -326,7 +302,8 @@ TEST(Gguf, MetadataThatLies) {
             "m: the file ends inside the metadata value \"k\"; it is incomplete, fetch it again");
   EXPECT_EQ(said_with_entries({u64(~uint64_t(7)) + "key and more"}),
             "m: the file ends inside the key of metadata entry 0; it is incomplete, fetch it again");
-  EXPECT_EQ(said_with_entries({RawGguf::entry("", 4, u32(1) + "....")}), "m: metadata entry 0 has no key; the file is damaged, fetch it again");
+  EXPECT_EQ(said_with_entries({RawGguf::entry("", 4, u32(1) + "....")}),
+            "m: metadata entry 0 has no key; the file is damaged, fetch it again");
   EXPECT_EQ(said_with_entries({RawGguf::entry("k", 13, "........")}),
             "m: the metadata value \"k\" has the unknown type 13; the file is damaged, fetch it again");
   EXPECT_EQ(said_with_entries({RawGguf::entry("k", 9, u32(99) + u64(1) + ".")}),
@@ -344,11 +321,14 @@ TEST(Gguf, MetadataThatLies) {
   EXPECT_EQ(said_with_entries({RawGguf::entry("\x1b[31m\xff", 13, "........")}),
             "m: the metadata value \"\\u001b[31m\uFFFD\" has the unknown type 13; the file is damaged, fetch it again");
   EXPECT_EQ(said_with_entries({RawGguf::entry(std::string(5000, 'k'), 13, "........")}),
-            std::string("m: the metadata value \"") + std::string(80, 'k') + "...\" has the unknown type 13; the file is damaged, fetch it again");
+            std::string("m: the metadata value \"") + std::string(80, 'k') +
+                "...\" has the unknown type 13; the file is damaged, fetch it again");
 }
 
 TEST(Gguf, AlignmentsThatCannotBe) {
-  const auto with = [](uint32_t type, std::string value) { return said_with_entries({RawGguf::entry("general.alignment", type, value)}); };
+  const auto with = [](uint32_t type, std::string value) {
+    return said_with_entries({RawGguf::entry("general.alignment", type, value)});
+  };
   const std::string must = "m: \"general.alignment\" must be a power of two from 8 to 65536";
   const std::string fix = "; the file is damaged, fetch it again";
   EXPECT_EQ(with(4, RawGguf::number(uint32_t(64))), "accepted");
@@ -364,24 +344,32 @@ TEST(Gguf, AlignmentsThatCannotBe) {
 TEST(Gguf, TensorsThatLie) {
   const std::string damaged = "; the file is damaged, fetch it again", incomplete = "; it is incomplete, fetch it again";
   EXPECT_EQ(said_with({{"a"}, {.name = "b", .offset = 64}}), "accepted");
-  EXPECT_EQ(said_with({{.name = "a", .name_length = int64_t(1) << 60}}), "m: the file ends inside the name of tensor 0" + incomplete);
+  EXPECT_EQ(said_with({{.name = "a", .name_length = int64_t(1) << 60}}),
+            "m: the file ends inside the name of tensor 0" + incomplete);
   EXPECT_EQ(said_with({{""}}), "m: tensor 0 has no name" + damaged);
   EXPECT_EQ(said_with({{.name = "a", .rank = 5}}), "m: tensor \"a\" has 5 dimensions, 1 to 4 are possible" + damaged);
   EXPECT_EQ(said_with({{.name = "a", .rank = 0}}), "m: tensor \"a\" has 0 dimensions, 1 to 4 are possible" + damaged);
-  EXPECT_EQ(said_with({{.name = "a", .rank = 0xffffffff}}), "m: tensor \"a\" has 4294967295 dimensions, 1 to 4 are possible" + damaged);
+  EXPECT_EQ(said_with({{.name = "a", .rank = 0xffffffff}}),
+            "m: tensor \"a\" has 4294967295 dimensions, 1 to 4 are possible" + damaged);
   EXPECT_EQ(said_with({{"a", {8, 0}}}), "m: tensor \"a\" has a dimension of 0" + damaged);
   EXPECT_EQ(said_with({{"a", {0}}}), "m: tensor \"a\" has a dimension of 0" + damaged);
   EXPECT_EQ(said_with({{"a", {~uint64_t(0), 2}}}), "m: tensor \"a\" has an absurd dimension of 18446744073709551615" + damaged);
-  EXPECT_EQ(said_with({{"a", {uint64_t(1) << 61, uint64_t(1) << 61, 16}}}), "m: tensor \"a\" is larger than any memory" + damaged);
+  EXPECT_EQ(said_with({{"a", {uint64_t(1) << 61, uint64_t(1) << 61, 16}}}),
+            "m: tensor \"a\" is larger than any memory" + damaged);
   EXPECT_EQ(said_with({{"a", {uint64_t(1) << 33, uint64_t(1) << 31}}}), "m: tensor \"a\" is larger than any memory" + damaged);
   EXPECT_EQ(said_with({{"a", {uint64_t(1) << 32, uint64_t(1) << 32}, 2}}), "m: tensor \"a\" is larger than any memory" + damaged);
-  EXPECT_EQ(said_with({{"a", {48, 2}, 2}}), "m: tensor \"a\" has rows of 48 values, which is no whole number of Q4_0 blocks of 32" + damaged);
-  EXPECT_EQ(said_with({{"a", {128}, 12}}), "m: tensor \"a\" has rows of 128 values, which is no whole number of Q4_K blocks of 256" + damaged);
-  EXPECT_EQ(said_with({{.name = "a", .offset = 4}}), "m: tensor \"a\" starts at offset 4, which is no multiple of the alignment 32" + damaged);
-  EXPECT_EQ(said_with({{"a"}}, 63), "m: tensor \"a\" takes 64 bytes from offset 0, past the end of the 63 bytes of tensor data; "
-                                    "the file is incomplete, fetch it again");
-  EXPECT_EQ(said_with({{.name = "a", .offset = 96}}), "m: tensor \"a\" takes 64 bytes from offset 96, past the end of the 128 bytes of tensor data; "
-                                                      "the file is incomplete, fetch it again");
+  EXPECT_EQ(said_with({{"a", {48, 2}, 2}}),
+            "m: tensor \"a\" has rows of 48 values, which is no whole number of Q4_0 blocks of 32" + damaged);
+  EXPECT_EQ(said_with({{"a", {128}, 12}}),
+            "m: tensor \"a\" has rows of 128 values, which is no whole number of Q4_K blocks of 256" + damaged);
+  EXPECT_EQ(said_with({{.name = "a", .offset = 4}}),
+            "m: tensor \"a\" starts at offset 4, which is no multiple of the alignment 32" + damaged);
+  EXPECT_EQ(said_with({{"a"}}, 63),
+            "m: tensor \"a\" takes 64 bytes from offset 0, past the end of the 63 bytes of tensor data; "
+            "the file is incomplete, fetch it again");
+  EXPECT_EQ(said_with({{.name = "a", .offset = 96}}),
+            "m: tensor \"a\" takes 64 bytes from offset 96, past the end of the 128 bytes of tensor data; "
+            "the file is incomplete, fetch it again");
   EXPECT_EQ(said_with({{.name = "a", .offset = ~uint64_t(31)}}),
             "m: tensor \"a\" takes 64 bytes from offset 18446744073709551584, past the end of the 128 bytes of tensor data; "
             "the file is incomplete, fetch it again");
@@ -397,7 +385,7 @@ TEST(Gguf, UnknownQuantisationIsNamedWithWhatIsRead) {
   EXPECT_EQ(said_with({{"a", {256}, 39}}), "m: tensor \"a\" is stored as MXFP4" + fix);
   EXPECT_EQ(said_with({{"a", {256}, 4}}), "m: tensor \"a\" is stored as type 4" + fix);
   EXPECT_EQ(said_with({{"a", {256}, 4000000000}}), "m: tensor \"a\" is stored as type 4000000000" + fix);
-  for (int t = 0; t < int(DType::count); ++t)                  // the numbers of both directions agree
+  for (int t = 0; t < int(DType::count); ++t)  // the numbers of both directions agree
     if (const auto number = gguf_of_dtype(DType(t))) {
       EXPECT_EQ(dtype_of_gguf(*number), DType(t));
       EXPECT_STRCASEEQ(gguf_type_name(*number).c_str(), name_of(DType(t)));
@@ -422,7 +410,6 @@ TEST_F(GgufFiles, MappedTensorsOutliveTheResult) {
   }
   EXPECT_EQ(tensors.find("x")->get(1023), 2.5);
   EXPECT_EQ(tensors.bytes(), 4096);
-  EXPECT_EQ(tensors.files().size(), 1u);
   EXPECT_EQ(metadata.get_string("general.name"), "tiny");
   EXPECT_EQ(open_gguf(put("z.gguf", "")).status().sentence(), at("z.gguf") + ": the file is empty; fetch it again");
 }
@@ -445,7 +432,8 @@ class SplitFiles : public Files {
 };
 
 TEST_F(SplitFiles, OpenFromAnyPart) {
-  for (uint16_t i = 0; i < 3; ++i) part(std::string("m-0000") + char('1' + i) + "-of-00003.gguf", i, 3, 3, std::string("t") + char('0' + i));
+  for (uint16_t i = 0; i < 3; ++i)
+    part(std::string("m-0000") + char('1' + i) + "-of-00003.gguf", i, 3, 3, std::string("t") + char('0' + i));
   for (const char* name : {"m-00001-of-00003.gguf", "m-00002-of-00003.gguf", "m-00003-of-00003.gguf"}) {
     const Result<Gguf> g = open_gguf(at(name));
     ASSERT_TRUE(g) << g.status().sentence();
@@ -457,19 +445,24 @@ TEST_F(SplitFiles, OpenFromAnyPart) {
 
 TEST_F(SplitFiles, PartsThatDoNotFitAreNamed) {
   part("m-00001-of-00002.gguf", 0, 2, 2, "t");
-  EXPECT_EQ(said("m-00001-of-00002.gguf"), at("m-00002-of-00002.gguf") + ": there is no such file; check the path "
-                                           "(all 2 parts must be there, in one folder)");
+  EXPECT_EQ(said("m-00001-of-00002.gguf"), at("m-00002-of-00002.gguf") +
+                                               ": there is no such file; check the path "
+                                               "(all 2 parts must be there, in one folder)");
   part("m-00002-of-00002.gguf", 1, 2, 2, "t");
-  EXPECT_EQ(said("m-00001-of-00002.gguf"), at("m-00001-of-00002.gguf") + ": two tensors are named \"t\"; the file is damaged, fetch it again");
+  EXPECT_EQ(said("m-00001-of-00002.gguf"),
+            at("m-00001-of-00002.gguf") + ": two tensors are named \"t\"; the file is damaged, fetch it again");
   part("m-00002-of-00002.gguf", 0, 2, 2, "u");
-  EXPECT_EQ(said("m-00001-of-00002.gguf"), at("m-00002-of-00002.gguf") + ": its metadata says split.no 0 and split.count 2, "
-                                           "which does not fit its name; fetch the parts again");
+  EXPECT_EQ(said("m-00001-of-00002.gguf"), at("m-00002-of-00002.gguf") +
+                                               ": its metadata says split.no 0 and split.count 2, "
+                                               "which does not fit its name; fetch the parts again");
   part("m-00001-of-00002.gguf", 0, 2, 9, "t");
   part("m-00002-of-00002.gguf", 1, 2, 9, "u");
-  EXPECT_EQ(said("m-00001-of-00002.gguf"), at("m-00001-of-00002.gguf") + ": the parts hold 2 tensors but 9 are promised; fetch the parts again");
+  EXPECT_EQ(said("m-00001-of-00002.gguf"),
+            at("m-00001-of-00002.gguf") + ": the parts hold 2 tensors but 9 are promised; fetch the parts again");
   part("renamed.gguf", 0, 2, 2, "t");
-  EXPECT_EQ(said("renamed.gguf"), at("renamed.gguf") + ": this is one of 2 parts, but it is not named like MODEL-00001-of-00002.gguf; "
-                                  "give the parts their names back");
+  EXPECT_EQ(said("renamed.gguf"), at("renamed.gguf") +
+                                      ": this is one of 2 parts, but it is not named like MODEL-00001-of-00002.gguf; "
+                                      "give the parts their names back");
   part("m-00001-of-00003.gguf", 0, 2, 2, "t");
   EXPECT_EQ(said("m-00001-of-00003.gguf").find("it is not named like MODEL-00001-of-00002.gguf") != std::string::npos, true);
 }

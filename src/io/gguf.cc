@@ -5,6 +5,7 @@
 #include <iterator>
 
 #include "base/format.h"
+#include "io/mapping.h"
 
 namespace ridge {
 
@@ -12,7 +13,7 @@ namespace ridge {
 
 namespace {
 
-constexpr uint64_t kMostEntries = 65536;                       // real files have under a hundred
+constexpr uint64_t kMostEntries = 65536;  // real files have under a hundred
 
 class Cursor {
  public:
@@ -32,7 +33,7 @@ class Cursor {
     at_ += n;
     return true;
   }
-  bool take_text(std::string_view& text) {                     // u64 length, then that many bytes
+  bool take_text(std::string_view& text) {  // u64 length, then that many bytes
     uint64_t n;
     return take(n) && take_bytes(n, text);
   }
@@ -41,16 +42,6 @@ class Cursor {
   std::string_view bytes_;
   size_t at_ = 0;
 };
-
-// What people hand over instead of a GGUF file, by its first bytes.
-std::string wrong_magic(std::string_view bytes) {
-  if (bytes.starts_with("version https://git-lfs")) return "this is a Git LFS pointer and not the file itself; run `git lfs pull`";
-  if (bytes.starts_with("<")) return "this is a web page; download the file itself";
-  if (bytes.starts_with("PK")) return "this is a PyTorch or ZIP archive; convert it to GGUF or safetensors";
-  for (const char* old : {"lmgg", "fmgg", "tjgg", "algg"})     // "ggml" and its successors, as little-endian words
-    if (bytes.starts_with(old)) return "this is a GGML file from before GGUF; convert the original model again";
-  return "this is not a GGUF file (its first bytes are not \"GGUF\")";
-}
 
 std::string supported_types() {
   std::string list = "F32, F16, BF16, F64, I32, I64";
@@ -82,12 +73,17 @@ class Part {
   static constexpr uint64_t kLeastEntry = 14, kLeastTensor = 33;
 
   Status refuse(const std::string& what) const { return unloadable(name_ + ": " + what); }
-  Status truncated(const std::string& where) const { return refuse("the file ends inside " + where + "; it is incomplete, fetch it again"); }
+  Status truncated(const std::string& where) const {
+    return refuse("the file ends inside " + where + "; it is incomplete, fetch it again");
+  }
   Status damaged(const std::string& what) const { return refuse(what + "; the file is damaged, fetch it again"); }
 
   Status read_header(uint64_t& tensor_count, uint64_t& entry_count) {
     std::string_view magic;
-    if (!cursor_.take_bytes(4, magic) || magic != "GGUF") return refuse(wrong_magic(bytes_));
+    if (!cursor_.take_bytes(4, magic) || magic != "GGUF") {
+      const std::string other = foreign_file(bytes_);
+      return refuse(other.empty() ? "this is not a GGUF file (its first bytes are not \"GGUF\")" : other);
+    }
     if (!cursor_.take(version)) return truncated("the header");
     if (version != 0 && (version & 0xffff) == 0) return refuse("this GGUF file is big-endian; convert it to little-endian first");
     if (version != 2 && version != 3)
@@ -129,12 +125,14 @@ class Part {
     if (!cursor_.take(type)) return truncated(where);
     value.array = type == uint32_t(GgufType::array);
     if (value.array && (!cursor_.take(type) || !cursor_.take(count))) return truncated(where);
-    if (type == uint32_t(GgufType::array)) return refuse(where + " is an array of arrays, which is not read; convert the model again");
+    if (type == uint32_t(GgufType::array))
+      return refuse(where + " is an array of arrays, which is not read; convert the model again");
     if (type > uint32_t(GgufType::f64)) return damaged(where + " has the unknown type " + std::to_string(type));
     value.type = GgufType(type);
     const bool strings = value.type == GgufType::string;
     const uint64_t least = strings ? sizeof(uint64_t) : uint64_t(gguf_value_bytes(value.type));
-    if (count > cursor_.left() / least) return truncated(where + (value.array ? " of " + std::to_string(count) + " elements" : ""));
+    if (count > cursor_.left() / least)
+      return truncated(where + (value.array ? " of " + std::to_string(count) + " elements" : ""));
     value.count = int64_t(count);
     if (!strings) return cursor_.take_bytes(count * least, value.raw) ? Status() : truncated(where);
     value.strings.resize(count);
@@ -148,7 +146,8 @@ class Part {
     if (!v) return {};
     const std::optional<int64_t> n = v->array ? std::nullopt : v->integer();
     if (!n || *n < 8 || *n > 65536 || (*n & (*n - 1)) != 0)
-      return damaged("\"general.alignment\" must be a power of two from 8 to 65536" + (n ? " and not " + std::to_string(*n) : std::string()));
+      return damaged("\"general.alignment\" must be a power of two from 8 to 65536" +
+                     (n ? " and not " + std::to_string(*n) : std::string()));
     alignment_ = *n;
     return {};
   }
@@ -166,11 +165,12 @@ class Part {
       NamedTensor& t = tensors[i];
       const uint64_t bytes = uint64_t(t.view.bytes()), offset = offsets[i];
       if (offset % uint64_t(alignment_) != 0)
-        return damaged("tensor " + quoted(t.name) + " starts at offset " + std::to_string(offset) + ", which is no multiple of the alignment " +
-                       std::to_string(alignment_));
+        return damaged("tensor " + quoted(t.name) + " starts at offset " + std::to_string(offset) +
+                       ", which is no multiple of the alignment " + std::to_string(alignment_));
       if (offset > room || bytes > room - offset)
-        return refuse("tensor " + quoted(t.name) + " takes " + std::to_string(bytes) + " bytes from offset " + std::to_string(offset) +
-                      ", past the end of the " + std::to_string(room) + " bytes of tensor data; the file is incomplete, fetch it again");
+        return refuse("tensor " + quoted(t.name) + " takes " + std::to_string(bytes) + " bytes from offset " +
+                      std::to_string(offset) + ", past the end of the " + std::to_string(room) +
+                      " bytes of tensor data; the file is incomplete, fetch it again");
       t.view.data = const_cast<char*>(bytes_.data()) + start + offset;
     }
     return {};
@@ -185,7 +185,7 @@ class Part {
     uint32_t rank, type;
     if (!cursor_.take(rank)) return truncated("the description of " + where);
     if (rank < 1 || rank > 4) return damaged(where + " has " + std::to_string(rank) + " dimensions, 1 to 4 are possible");
-    uint64_t extents[4];                                       // fastest first
+    uint64_t extents[4];  // fastest first
     for (uint32_t d = 0; d < rank; ++d) {
       if (!cursor_.take(extents[d])) return truncated("the description of " + where);
       if (extents[d] == 0) return damaged(where + " has a dimension of 0");
@@ -198,20 +198,17 @@ class Part {
   Status describe(const std::string& where, uint32_t rank, const uint64_t* extents, uint32_t type, View& v) const {
     const std::optional<DType> dtype = dtype_of_gguf(type);
     if (!dtype)
-      return refuse(where + " is stored as " + gguf_type_name(type) + ", which is not supported; use a file made of " + supported_types());
-    v.type = *dtype;
-    v.rank = uint8_t(rank);
-    for (uint32_t d = 0; d < rank; ++d) v.dims[d] = int64_t(extents[rank - 1 - d]);
+      return refuse(where + " is stored as " + gguf_type_name(type) + ", which is not supported; use a file made of " +
+                    supported_types());
+    int64_t dims[4];
+    for (uint32_t d = 0; d < rank; ++d) dims[d] = int64_t(extents[rank - 1 - d]);
     const Format* format = format_of(*dtype);
-    if (format && v.dims[rank - 1] % format->block != 0)
-      return damaged(where + " has rows of " + std::to_string(v.dims[rank - 1]) + " values, which is no whole number of " + format->name +
-                     " blocks of " + std::to_string(format->block));
-    if (!checked_bytes(*dtype, v.dims, v.rank)) return damaged(where + " is larger than any memory");
-    int64_t stride = 1;
-    for (int d = v.rank - 1; d >= 0; --d) {
-      v.strides[d] = stride;
-      stride *= v.dims[d];
-    }
+    if (format && extents[0] % uint64_t(format->block) != 0)
+      return damaged(where + " has rows of " + std::to_string(extents[0]) + " values, which is no whole number of " +
+                     format->name + " blocks of " + std::to_string(format->block));
+    const std::optional<View> view = checked_view(*dtype, dims, int(rank));
+    if (!view) return damaged(where + " is larger than any memory");
+    v = *view;
     return {};
   }
 
@@ -238,9 +235,9 @@ std::string five_digits(int64_t n) {
   return std::string(digits.size() < 5 ? 5 - digits.size() : 0, '0') + digits;
 }
 
-// The name of part `part` (from 0) of `count`, from the path of any of them; empty when the path is not named like a part of so many.
+// The name of part `part` (from 0) of `count`, from the path of any of them; empty when that is not named like one of so many.
 std::string part_path(const std::string& path, int64_t part, int64_t count) {
-  constexpr size_t tail = 20;                                  // "-00001-of-00003.gguf"
+  constexpr size_t tail = 20;  // "-00001-of-00003.gguf"
   const std::string end = "-of-" + five_digits(count) + ".gguf";
   if (count > 99999 || path.size() < tail || !path.ends_with(end) || path[path.size() - tail] != '-') return {};
   if (path.substr(path.size() - tail + 1, 5).find_first_not_of("0123456789") != path.npos) return {};
@@ -253,7 +250,8 @@ Result<Part> open_part_of(const std::string& any, int64_t i, int64_t count) {
     return unloadable(any + ": this is one of " + std::to_string(count) + " parts, but it is not named like MODEL-00001-of-" +
                       five_digits(count) + ".gguf; give the parts their names back");
   Result<Part> part = open_part(path);
-  if (!part) return unloadable(part.status().sentence() + " (all " + std::to_string(count) + " parts must be there, in one folder)");
+  if (!part)
+    return unloadable(part.status().sentence() + " (all " + std::to_string(count) + " parts must be there, in one folder)");
   const int64_t no = part->metadata.get_int("split.no", -1), of = part->metadata.get_int("split.count", -1);
   if (no != i || of != count)
     return unloadable(path + ": its metadata says split.no " + std::to_string(no) + " and split.count " + std::to_string(of) +
@@ -261,7 +259,8 @@ Result<Part> open_part_of(const std::string& any, int64_t i, int64_t count) {
   return part;
 }
 
-Result<Gguf> finish(Part first, std::vector<NamedTensor> list, std::vector<std::shared_ptr<const Mapping>> files, const std::string& name) {
+Result<Gguf> finish(Part first, std::vector<NamedTensor> list, std::vector<std::shared_ptr<const void>> files,
+                    const std::string& name) {
   Result<Tensors> tensors = Tensors::of(std::move(list), std::move(files), name);
   if (!tensors) return tensors.status();
   return Gguf{first.version, std::move(first.metadata), std::move(*tensors)};
@@ -284,7 +283,7 @@ Result<Gguf> open_gguf(const std::string& path) {
   if (count <= 1) return finish(std::move(*named), std::move(list), {named->file()}, path);
 
   list.clear();
-  std::vector<std::shared_ptr<const Mapping>> files;
+  std::vector<std::shared_ptr<const void>> files;
   std::optional<Part> first;
   for (int64_t i = 0; i < count; ++i) {
     Result<Part> part = open_part_of(path, i, count);

@@ -21,6 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   for (const GgufMetadata::Entry& e : gguf->metadata.entries())
     RIDGE_CHECK(gguf->metadata.find(e.key) == &e.value, "an entry is found under its key");
   const std::string text = to_text(gguf->metadata.to_json());
-  RIDGE_CHECK(parse_json(text, "fuzz", kRequestJson).ok() || text.size() > (1 << 16), "metadata as text is strict JSON");
+  // Lenient: two keys may differ in broken UTF-8 only, which the text replaces.
+  RIDGE_CHECK(parse_json(text, "fuzz", kModelFileJson).ok(), "metadata as text is JSON");
   return 0;
 }

@@ -17,7 +17,8 @@ struct PlainType {
   DType type;
   uint32_t number;
 };
-constexpr PlainType kPlain[] = {{DType::f32, 0}, {DType::f16, 1}, {DType::i32, 26}, {DType::i64, 27}, {DType::f64, 28}, {DType::bf16, 30}};
+constexpr PlainType kPlain[] = {{DType::f32, 0},  {DType::f16, 1},  {DType::i32, 26},
+                                {DType::i64, 27}, {DType::f64, 28}, {DType::bf16, 30}};
 
 constexpr int8_t kValueBytes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
@@ -47,10 +48,11 @@ std::optional<uint32_t> gguf_of_dtype(DType type) {
 }
 
 std::string gguf_type_name(uint32_t type) {
-  constexpr const char* names[] = {
-      "F32", "F16", "Q4_0", "Q4_1", nullptr, nullptr, "Q5_0", "Q5_1", "Q8_0", "Q8_1", "Q2_K", "Q3_K", "Q4_K", "Q5_K", "Q6_K", "Q8_K",
-      "IQ2_XXS", "IQ2_XS", "IQ3_XXS", "IQ1_S", "IQ4_NL", "IQ3_S", "IQ2_S", "IQ4_XS", "I8", "I16", "I32", "I64", "F64", "IQ1_M", "BF16",
-      nullptr, nullptr, nullptr, "TQ1_0", "TQ2_0", nullptr, nullptr, nullptr, "MXFP4", "NVFP4"};
+  constexpr const char* names[] = {"F32",     "F16",   "Q4_0",   "Q4_1",  nullptr, nullptr,  "Q5_0",  "Q5_1",    "Q8_0",
+                                   "Q8_1",    "Q2_K",  "Q3_K",   "Q4_K",  "Q5_K",  "Q6_K",   "Q8_K",  "IQ2_XXS", "IQ2_XS",
+                                   "IQ3_XXS", "IQ1_S", "IQ4_NL", "IQ3_S", "IQ2_S", "IQ4_XS", "I8",    "I16",     "I32",
+                                   "I64",     "F64",   "IQ1_M",  "BF16",  nullptr, nullptr,  nullptr, "TQ1_0",   "TQ2_0",
+                                   nullptr,   nullptr, nullptr,  "MXFP4", "NVFP4"};
   if (type < sizeof names / sizeof *names && names[type]) return names[type];
   return "type " + std::to_string(type);
 }

@@ -20,7 +20,7 @@ namespace ridge {
 
 class GgufWriter {
  public:
-  explicit GgufWriter(uint32_t alignment = 32);                // other than 32: also written as "general.alignment"
+  explicit GgufWriter(uint32_t alignment = 32);  // other than 32: also written as "general.alignment"
 
   // The C++ type decides the type in the file: uint32_t(1) and int64_t(1) are different entries, as readers of GGUF expect.
   template <class T>
@@ -49,18 +49,21 @@ class GgufWriter {
     }
   }
 
-  void tensor(std::string name, const View& view);             // dense, of a type GGUF has; its memory is read by bytes() and write()
-  std::string bytes() const;                                   // the whole file
-  Status write(const std::string& path) const;                 // temporary file, flush, rename
+  void tensor(std::string name, const View& view);  // dense, of a type GGUF has; its memory is read by bytes() and write()
+  std::string bytes() const;                        // the whole file
+  Status write(const std::string& path) const;      // temporary file, flush, rename
 
  private:
   template <class T>
   static constexpr bool is_text = std::is_convertible_v<T, std::string_view>;
   template <class T>
   static constexpr GgufType type_of() {
-    if constexpr (std::is_same_v<T, bool>) return GgufType::boolean;
-    else if constexpr (std::is_same_v<T, float>) return GgufType::f32;
-    else if constexpr (std::is_same_v<T, double>) return GgufType::f64;
+    if constexpr (std::is_same_v<T, bool>)
+      return GgufType::boolean;
+    else if constexpr (std::is_same_v<T, float>)
+      return GgufType::f32;
+    else if constexpr (std::is_same_v<T, double>)
+      return GgufType::f64;
     else {
       static_assert(std::is_integral_v<T>, "GGUF metadata is numbers, booleans, text, and arrays of them");
       constexpr GgufType types[2][4] = {{GgufType::u8, GgufType::u16, GgufType::u32, GgufType::u64},
@@ -69,14 +72,16 @@ class GgufWriter {
     }
   }
   template <class T>
-  static void put(std::string& out, T x) { out.append(reinterpret_cast<const char*>(&x), sizeof x); }
+  static void put(std::string& out, T x) {
+    out.append(reinterpret_cast<const char*>(&x), sizeof x);
+  }
   static void put_text(std::string& out, std::string_view text) {
     put(out, uint64_t(text.size()));
     out += text;
   }
   void begin(std::string_view key);
   void pad(std::string& out) const { out.resize((out.size() + alignment_ - 1) / alignment_ * alignment_); }
-  std::string header() const;                                  // everything before the tensor data, padded
+  std::string header() const;  // everything before the tensor data, padded
 
   uint32_t alignment_;
   uint64_t entries_ = 0;

@@ -14,6 +14,17 @@
 #include <rapidjson/memorystream.h>
 #include <rapidjson/reader.h>
 
+namespace {
+struct ParserMemory : rapidjson::CrtAllocator {};
+}  // namespace
+
+// RapidJSON 1.1 looks for room by stepping past a null pointer while its stack is empty, which is undefined; ours compares sizes.
+template <>
+template <class T>
+inline void rapidjson::internal::Stack<ParserMemory>::Reserve(size_t count) {
+  if (RAPIDJSON_UNLIKELY(size_t(stackEnd_ - stackTop_) < sizeof(T) * count)) Expand<T>(count);
+}
+
 namespace ridge {
 
 // ---- the value
@@ -102,6 +113,39 @@ Json& Json::set(std::string_view key, Json value) {
 
 namespace {
 
+const char* sentence_of(rapidjson::ParseErrorCode code) {
+  switch (code) {
+    case rapidjson::kParseErrorDocumentEmpty: return "there is no JSON value";
+    case rapidjson::kParseErrorDocumentRootNotSingular: return "something follows the end of the value";
+    case rapidjson::kParseErrorValueInvalid: return "this is no JSON value";
+    case rapidjson::kParseErrorObjectMissName: return "a quoted member name is missing";
+    case rapidjson::kParseErrorObjectMissColon: return "a colon is missing after a member name";
+    case rapidjson::kParseErrorObjectMissCommaOrCurlyBracket: return "a comma or '}' is missing after a member";
+    case rapidjson::kParseErrorArrayMissCommaOrSquareBracket: return "a comma or ']' is missing after an array element";
+    case rapidjson::kParseErrorStringUnicodeEscapeInvalidHex: return "a \\u escape needs four hexadecimal digits";
+    case rapidjson::kParseErrorStringUnicodeSurrogateInvalid: return "a \\u surrogate has no partner";
+    case rapidjson::kParseErrorStringEscapeInvalid: return "a control character or an unknown escape stands in a string";
+    case rapidjson::kParseErrorStringMissQuotationMark: return "a string is not closed";
+    case rapidjson::kParseErrorStringInvalidEncoding: return "a string is not valid UTF-8";
+    case rapidjson::kParseErrorNumberTooBig: return "a number is too large for a double";
+    case rapidjson::kParseErrorNumberMissFraction: return "digits are missing after a decimal point";
+    case rapidjson::kParseErrorNumberMissExponent: return "digits are missing after an exponent";
+    default: return "this is not JSON";
+  }
+}
+
+// Whether a number outside the doubles' range is too close to zero, and not too far: by the power of ten of its first digit.
+bool is_tiny(std::string_view number) {
+  const size_t e = std::min(number.find_first_of("eE"), number.size()), first = number.find_first_of("123456789");
+  if (first >= e) return true;
+  int64_t exponent = 0;
+  if (e < number.size()) {
+    const char* const digits = number.data() + e + (number[e + 1] == '+' ? 2 : 1);
+    if (std::from_chars(digits, number.data() + number.size(), exponent).ec != std::errc()) return number[e + 1] == '-';
+  }
+  return int64_t(std::min(number.find('.'), e)) - int64_t(first) + exponent < 0;
+}
+
 // Receives the parser's events and keeps finished values on a stack: the members of an object as key, value, key, value.
 class Builder {
  public:
@@ -109,14 +153,35 @@ class Builder {
 
   bool Null() { return put(nullptr); }
   bool Bool(bool b) { return put(b); }
-  bool Int(int i) { return put(i); }
-  bool Uint(unsigned i) { return put(i); }
-  bool Int64(int64_t i) { return put(i); }
-  bool Uint64(uint64_t i) { return put(i); }
-  bool Double(double d) { return put(d); }
-  bool RawNumber(const char*, rapidjson::SizeType, bool) { return false; }
-  bool String(const char* s, rapidjson::SizeType n, bool) { return put(std::string(s, n)); }
-  bool Key(const char* s, rapidjson::SizeType n, bool) { return put(std::string(s, n)); }
+  bool Int(int) { return false; }  // numbers come as text
+  bool Uint(unsigned) { return false; }
+  bool Int64(int64_t) { return false; }
+  bool Uint64(uint64_t) { return false; }
+  bool Double(double) { return false; }
+
+  // The parser has checked the shape; its own conversion in version 1.1 overflows on long exponents and is off by one in places.
+  bool RawNumber(const char* s, rapidjson::SizeType n, bool) {
+    const char* const end = s + n;
+    int64_t i = 0;
+    if (const auto [at, error] = std::from_chars(s, end, i); at == end && error == std::errc()) return put(i);
+    double d = 0;
+    if (const auto [at, error] = std::from_chars(s, end, d); at == end && error == std::errc()) return put(d);
+    if (is_tiny({s, n})) return put(*s == '-' ? -0.0 : 0.0);
+    complaint_ = sentence_of(rapidjson::kParseErrorNumberTooBig);
+    return false;
+  }
+  bool Key(const char* s, rapidjson::SizeType n, bool) { return String(s, n, true); }
+
+  // NOTE: the parser takes the escape of a low surrogate without its high one; as UTF-8 that is ED A0 80 to ED BF BF, invalid.
+  bool String(const char* s, rapidjson::SizeType n, bool) {
+    const std::string_view text(s, n);
+    for (size_t i = text.find('\xed'); i != text.npos; i = text.find('\xed', i + 1)) {
+      if (uint8_t(text[i + 1]) < 0xa0) continue;
+      complaint_ = sentence_of(rapidjson::kParseErrorStringUnicodeSurrogateInvalid);
+      return false;
+    }
+    return put(text);
+  }
   bool StartObject() { return open(); }
   bool StartArray() { return open(); }
 
@@ -143,6 +208,10 @@ class Builder {
 
  private:
   bool put(Json value) {
+    if (++values_ > rules_.max_values) {
+      complaint_ = "there are more than " + std::to_string(rules_.max_values) + " values";
+      return false;
+    }
     stack_.push_back(std::move(value));
     return true;
   }
@@ -162,7 +231,9 @@ class Builder {
     };
     std::vector<Entry> order(members.size());
     for (size_t i = 0; i < members.size(); ++i) order[i] = {std::hash<std::string_view>()(members[i].key), i};
-    const auto same = [&](const Entry& a, const Entry& b) { return a.hash == b.hash && members[a.index].key == members[b.index].key; };
+    const auto same = [&](const Entry& a, const Entry& b) {
+      return a.hash == b.hash && members[a.index].key == members[b.index].key;
+    };
     std::sort(order.begin(), order.end(), [&](const Entry& a, const Entry& b) {
       if (a.hash != b.hash) return a.hash < b.hash;
       const int c = members[a.index].key.compare(members[b.index].key);
@@ -193,29 +264,9 @@ class Builder {
   const JsonRules& rules_;
   std::vector<Json> stack_;
   int depth_ = 0;
+  int64_t values_ = 0;
   std::string complaint_;
 };
-
-const char* sentence_of(rapidjson::ParseErrorCode code) {
-  switch (code) {
-    case rapidjson::kParseErrorDocumentEmpty: return "there is no JSON value";
-    case rapidjson::kParseErrorDocumentRootNotSingular: return "something follows the end of the value";
-    case rapidjson::kParseErrorValueInvalid: return "this is no JSON value";
-    case rapidjson::kParseErrorObjectMissName: return "a quoted member name is missing";
-    case rapidjson::kParseErrorObjectMissColon: return "a colon is missing after a member name";
-    case rapidjson::kParseErrorObjectMissCommaOrCurlyBracket: return "a comma or '}' is missing after a member";
-    case rapidjson::kParseErrorArrayMissCommaOrSquareBracket: return "a comma or ']' is missing after an array element";
-    case rapidjson::kParseErrorStringUnicodeEscapeInvalidHex: return "a \\u escape needs four hexadecimal digits";
-    case rapidjson::kParseErrorStringUnicodeSurrogateInvalid: return "a \\u surrogate has no partner";
-    case rapidjson::kParseErrorStringEscapeInvalid: return "a control character or an unknown escape stands in a string";
-    case rapidjson::kParseErrorStringMissQuotationMark: return "a string is not closed";
-    case rapidjson::kParseErrorStringInvalidEncoding: return "a string is not valid UTF-8";
-    case rapidjson::kParseErrorNumberTooBig: return "a number is too large for a double";
-    case rapidjson::kParseErrorNumberMissFraction: return "digits are missing after a decimal point";
-    case rapidjson::kParseErrorNumberMissExponent: return "digits are missing after an exponent";
-    default: return "this is not JSON";
-  }
-}
 
 Status refuse(std::string_view name, std::string_view text, size_t offset, std::string_view what, Code code) {
   const std::string_view before = text.substr(0, offset);
@@ -232,7 +283,7 @@ Status refuse(std::string_view name, std::string_view text, size_t offset, std::
 template <unsigned flags>
 Result<Json> parse(std::string_view text, std::string_view name, const JsonRules& rules) {
   Builder builder(rules);
-  rapidjson::Reader reader;
+  rapidjson::GenericReader<rapidjson::UTF8<>, rapidjson::UTF8<>, ParserMemory> reader;
   rapidjson::MemoryStream stream(text.data(), text.size());
   const rapidjson::ParseResult result = reader.Parse<flags>(stream, builder);
   if (result.IsError()) {
@@ -245,11 +296,14 @@ Result<Json> parse(std::string_view text, std::string_view name, const JsonRules
 }  // namespace
 
 Result<Json> parse_json(std::string_view text, std::string_view name, const JsonRules& rules) {
+  constexpr size_t longest = size_t(1) << 30;  // the parser counts characters in 32 bits
+  if (text.size() > longest) return Status{rules.code, std::string(name) + ": a JSON text of more than 1 GiB is not read"};
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a byte order mark, from Windows editors
   // The parser takes NUL for the end of the text and would not see what is behind it.
-  if (const size_t nul = text.find('\0'); nul != text.npos) return refuse(name, text, nul, "a NUL byte stands in the text", rules.code);
+  if (const size_t nul = text.find('\0'); nul != text.npos)
+    return refuse(name, text, nul, "a NUL byte stands in the text", rules.code);
   using namespace rapidjson;
-  constexpr unsigned strict = kParseIterativeFlag | kParseFullPrecisionFlag | kParseValidateEncodingFlag;
+  constexpr unsigned strict = kParseIterativeFlag | kParseNumbersAsStringsFlag | kParseValidateEncodingFlag;
   return rules.lenient ? parse<strict | kParseNanAndInfFlag>(text, name, rules) : parse<strict>(text, name, rules);
 }
 
@@ -257,180 +311,6 @@ Result<Json> read_json(const std::string& path, const JsonRules& rules) {
   const Result<Mapping> file = Mapping::open(path);
   if (!file) return file.status();
   return parse_json(file->bytes(), path, rules);
-}
-
-// ---- writing
-
-namespace {
-
-// Length of the well-formed UTF-8 sequence at s, or 0. Overlong forms, surrogates and code points above U+10FFFF are not well formed.
-size_t utf8_length(std::string_view s) {
-  const auto byte = [&](size_t i) { return i < s.size() ? uint8_t(s[i]) : uint8_t(0); };
-  const auto tail = [&](size_t i) { return (byte(i) & 0xc0) == 0x80; };
-  const uint8_t lead = byte(0), next = byte(1);
-  if (lead < 0x80) return 1;
-  if (lead < 0xc2 || lead > 0xf4 || !tail(1)) return 0;
-  if (lead < 0xe0) return 2;
-  if ((lead == 0xe0 && next < 0xa0) || (lead == 0xed && next > 0x9f) || (lead == 0xf0 && next < 0x90) || (lead == 0xf4 && next > 0x8f))
-    return 0;
-  if (!tail(2)) return 0;
-  if (lead < 0xf0) return 3;
-  return tail(3) ? 4 : 0;
-}
-
-void append_quoted(std::string_view s, std::string& out) {
-  out += '"';
-  for (size_t i = 0; i < s.size();) {
-    const char c = s[i];
-    if (uint8_t(c) >= 0x80) {
-      const size_t n = utf8_length(s.substr(i, 4));
-      out += n ? s.substr(i, n) : std::string_view("\xef\xbf\xbd");
-      i += n ? n : 1;
-      continue;
-    }
-    ++i;
-    if (c == '"' || c == '\\') (out += '\\') += c;
-    else if (c == '\n') out += "\\n";
-    else if (c == '\t') out += "\\t";
-    else if (c == '\r') out += "\\r";
-    else if (uint8_t(c) < 0x20 || c == 0x7f) ((out += "\\u00") += "0123456789abcdef"[c >> 4]) += "0123456789abcdef"[c & 15];
-    else out += c;
-  }
-  out += '"';
-}
-
-void append_double(double d, std::string& out) {
-  if (!std::isfinite(d)) {
-    out += "null";
-    return;
-  }
-  char digits[32];
-  const auto end = std::to_chars(digits, digits + sizeof digits, d).ptr;
-  out.append(digits, end);
-  if (std::string_view(digits, end).find_first_of(".e") == std::string_view::npos) out += ".0";
-}
-
-struct Writer {
-  std::string& out;
-  int indent;
-
-  void new_line(int level) {
-    if (indent == 0) return;
-    out += '\n';
-    out.append(size_t(indent) * size_t(level), ' ');
-  }
-
-  // Level counts open brackets. An array of scalars stays on one line: a list of 2,000 log-probabilities is not 2,000 lines.
-  void value(const Json& v, int level) {
-    switch (v.kind()) {
-      case Json::Kind::null: out += "null"; break;
-      case Json::Kind::boolean: out += *v.boolean() ? "true" : "false"; break;
-      case Json::Kind::integer: out += std::to_string(*v.integer()); break;
-      case Json::Kind::real: append_double(*v.number(), out); break;
-      case Json::Kind::string: append_quoted(*v.string(), out); break;
-      case Json::Kind::array: array(v.items(), level); break;
-      case Json::Kind::object: object(v.members(), level); break;
-    }
-  }
-
-  void array(const Json::Array& items, int level) {
-    bool nested = false;
-    for (const Json& item : items) nested = nested || item.is_array() || item.is_object();
-    out += '[';
-    for (size_t i = 0; i < items.size(); ++i) {
-      if (i) out += indent && !nested ? ", " : ",";
-      if (nested) new_line(level + 1);
-      value(items[i], level + 1);
-    }
-    if (nested) new_line(level);
-    out += ']';
-  }
-
-  void object(const Json::Object& members, int level) {
-    out += '{';
-    for (size_t i = 0; i < members.size(); ++i) {
-      if (i) out += ',';
-      new_line(level + 1);
-      append_quoted(members[i].key, out);
-      out += indent ? ": " : ":";
-      value(members[i].value, level + 1);
-    }
-    if (!members.empty()) new_line(level);
-    out += '}';
-  }
-};
-
-}  // namespace
-
-void append_text(const Json& value, std::string& out, int indent) { Writer{out, indent}.value(value, 0); }
-
-std::string to_text(const Json& value, int indent) {
-  std::string out;
-  append_text(value, out, indent);
-  return out;
-}
-
-// ---- fields
-
-JsonFields::JsonFields(const Json& object, std::string where) : object_(object), where_(std::move(where)) {
-  if (!object.is_object()) status_ = unloadable(where_ + ": an object is needed here and not " + object.kind_name());
-}
-
-void JsonFields::complain(std::string_view key, std::string_view what) {
-  if (status_.ok()) status_ = unloadable(where_ + ": \"" + std::string(key) + "\" " + std::string(what));
-}
-
-bool JsonFields::has(std::string_view key) const { return !object_[key].is_null(); }
-
-const Json& JsonFields::needed(std::string_view key) {
-  if (!has(key)) complain(key, "is missing");
-  return object_[key];
-}
-
-int64_t JsonFields::need_int(std::string_view key, int64_t low, int64_t high) {
-  needed(key);
-  return get_int(key, low, low, high);
-}
-
-int64_t JsonFields::get_int(std::string_view key, int64_t otherwise, int64_t low, int64_t high) {
-  if (!has(key)) return otherwise;
-  const Json& value = object_[key];
-  const std::optional<int64_t> n = value.integer();
-  if (n && *n >= low && *n <= high) return *n;
-  complain(key, "must be an integer from " + std::to_string(low) + " to " + std::to_string(high) + " and not " +
-                    (value.is_number() ? to_text(value) : value.kind_name()));
-  return otherwise;
-}
-
-double JsonFields::need_number(std::string_view key) {
-  needed(key);
-  return get_number(key, 0);
-}
-
-double JsonFields::get_number(std::string_view key, double otherwise) {
-  if (!has(key)) return otherwise;
-  if (const std::optional<double> d = object_[key].number()) return *d;
-  complain(key, std::string("must be a number and not ") + object_[key].kind_name());
-  return otherwise;
-}
-
-bool JsonFields::get_bool(std::string_view key, bool otherwise) {
-  if (!has(key)) return otherwise;
-  if (const std::optional<bool> b = object_[key].boolean()) return *b;
-  complain(key, std::string("must be true or false and not ") + object_[key].kind_name());
-  return otherwise;
-}
-
-std::string JsonFields::need_string(std::string_view key) {
-  needed(key);
-  return get_string(key, {});
-}
-
-std::string JsonFields::get_string(std::string_view key, std::string_view otherwise) {
-  if (!has(key)) return std::string(otherwise);
-  if (const std::string* s = object_[key].string()) return *s;
-  complain(key, std::string("must be a string and not ") + object_[key].kind_name());
-  return std::string(otherwise);
 }
 
 }  // namespace ridge

@@ -70,7 +70,8 @@ TEST(Json, PythonsDialectIsReadFromModelFilesOnly) {
 
 TEST(Json, RepeatedKeysCountOnceInFilesAndAreRefusedInRequests) {
   EXPECT_EQ(to_text(parsed(R"({"a":1,"b":2,"a":3,"c":4,"a":5})")), R"({"a":5,"b":2,"c":4})");
-  EXPECT_EQ(complaint("{\"b\":2,\"a\":1,\n\"a\":3}", kRequestJson), "x: line 2, column 6: the key \"a\" stands twice in one object");
+  EXPECT_EQ(complaint("{\"b\":2,\"a\":1,\n\"a\":3}", kRequestJson),
+            "x: line 2, column 6: the key \"a\" stands twice in one object");
   EXPECT_EQ(complaint(R"({"x":{"k":0,"k":0}})", kHeaderJson), "x: line 1, column 18: the key \"k\" stands twice in one object");
   EXPECT_TRUE(parse_json(R"([{"a":1},{"a":1}])", "x", kRequestJson));
 }
@@ -80,10 +81,18 @@ TEST(Json, DepthIsBoundedByTheRules) {
   EXPECT_TRUE(parse_json(nested(64), "x", kRequestJson));
   EXPECT_EQ(complaint(nested(65), kRequestJson), "x: line 1, column 65: arrays and objects are nested more than 64 deep");
   EXPECT_TRUE(parse_json(nested(512), "x", kModelFileJson));
-  EXPECT_EQ(complaint(std::string(1000000, '['), kModelFileJson), "x: line 1, column 513: arrays and objects are nested more than 512 deep");
+  EXPECT_EQ(complaint(std::string(1000000, '['), kModelFileJson),
+            "x: line 1, column 513: arrays and objects are nested more than 512 deep");
   std::string objects;
   for (int i = 0; i < 100000; ++i) objects += "{\"a\":";
   EXPECT_EQ(complaint(objects, kModelFileJson), "x: line 1, column 2561: arrays and objects are nested more than 512 deep");
+}
+
+TEST(Json, ValuesAreCounted) {  // twenty bytes of memory and more for each byte of "[0,0,0"
+  std::string many = "[0";
+  for (int i = 0; i < 1000000; ++i) many += ",0";
+  EXPECT_EQ(complaint(many + "]", kRequestJson), "x: line 1, column 2000002: there are more than 1000000 values");
+  EXPECT_TRUE(parse_json(many + "]", "x", kModelFileJson));
 }
 
 TEST(Json, BrokenTextIsNamedByLineAndColumn) {
@@ -98,16 +107,22 @@ TEST(Json, BrokenTextIsNamedByLineAndColumn) {
   EXPECT_EQ(file("\"\\q\""), "x: line 1, column 2: a control character or an unknown escape stands in a string");
   EXPECT_EQ(file("\"\\u12g4\""), "x: line 1, column 2: a \\u escape needs four hexadecimal digits");
   EXPECT_EQ(file("\"\\ud800x\""), "x: line 1, column 2: a \\u surrogate has no partner");
+  EXPECT_EQ(file("\"x\\ude00\""), "x: line 1, column 10: a \\u surrogate has no partner");
+  EXPECT_EQ(file("{\"\\udfff\":1}"), "x: line 1, column 10: a \\u surrogate has no partner");
+  EXPECT_EQ(file("\"\\ud7ff\\ue000\""), "accepted as \"\uD7FF\uE000\"");
   EXPECT_EQ(file("1 2"), "x: line 1, column 3: something follows the end of the value");
   EXPECT_EQ(file("1."), "x: line 1, column 3: digits are missing after a decimal point");
   EXPECT_EQ(file("1e"), "x: line 1, column 3: digits are missing after an exponent");
+  EXPECT_EQ(file("[-1.8e308]"), "x: line 1, column 2: a number is too large for a double");
+  EXPECT_EQ(file("0.9e309"), "x: line 1, column 1: a number is too large for a double");
   EXPECT_EQ(file("1e400"), "x: line 1, column 1: a number is too large for a double");
   EXPECT_EQ(file(std::string_view("1\0 garbage", 10)), "x: line 1, column 2: a NUL byte stands in the text");
   EXPECT_EQ(file("\xef\xbb\xbf[1]"), "accepted as [1]");
 }
 
 TEST(Json, InvalidUtf8IsRefusedOnTheWayIn) {
-  for (const char* bad : {"\"\xff\"", "\"\xc0\x80\"", "\"\xed\xa0\x80\"", "\"\xf4\x90\x80\x80\"", "\"\xe2\x82\"", "{\"\x80\":1}"}) {
+  for (const char* bad :
+       {"\"\xff\"", "\"\xc0\x80\"", "\"\xed\xa0\x80\"", "\"\xf4\x90\x80\x80\"", "\"\xe2\x82\"", "{\"\x80\":1}"}) {
     const std::string said = complaint(bad, kRequestJson);
     EXPECT_NE(said.find("a string is not valid UTF-8"), std::string::npos) << said;
   }
@@ -119,24 +134,38 @@ TEST(Json, InvalidUtf8IsReplacedOnTheWayOut) {
   EXPECT_EQ(to_text(Json("\xed\xa0\x80")), "\"\uFFFD\uFFFD\uFFFD\"");  // a lone surrogate
   EXPECT_EQ(to_text(Json("é😀\xe2\x82\xac")), "\"é😀€\"");
   EXPECT_EQ(to_text(Json(std::string("\0\x1f\"\\\n\t\r\x7f", 8))), "\"\\u0000\\u001f\\\"\\\\\\n\\t\\r\\u007f\"");
-  for (int c = 0; c < 0x110000; ++c) {                         // every code point survives a round trip
+  for (int c = 0; c < 0x110000; ++c) {  // every code point survives a round trip
     if (c == 0xd800) c = 0xe000;
     std::string s;
-    if (c < 0x80) s = {char(c)};
-    else if (c < 0x800) s = {char(0xc0 | c >> 6), char(0x80 | (c & 63))};
-    else if (c < 0x10000) s = {char(0xe0 | c >> 12), char(0x80 | (c >> 6 & 63)), char(0x80 | (c & 63))};
-    else s = {char(0xf0 | c >> 18), char(0x80 | (c >> 12 & 63)), char(0x80 | (c >> 6 & 63)), char(0x80 | (c & 63))};
+    if (c < 0x80)
+      s = {char(c)};
+    else if (c < 0x800)
+      s = {char(0xc0 | c >> 6), char(0x80 | (c & 63))};
+    else if (c < 0x10000)
+      s = {char(0xe0 | c >> 12), char(0x80 | (c >> 6 & 63)), char(0x80 | (c & 63))};
+    else
+      s = {char(0xf0 | c >> 18), char(0x80 | (c >> 12 & 63)), char(0x80 | (c >> 6 & 63)), char(0x80 | (c & 63))};
     const Result<Json> back = parse_json(to_text(Json(s)), "x", kRequestJson);
     ASSERT_TRUE(back && *back->string() == s) << c;
   }
 }
 
 TEST(Json, DoublesRoundTripAsTheShortestText) {
-  const double values[] = {0.1, 1e22, 5e-324, 1.7976931348623157e308, -0.0, 1.0, 123456789012345680.0, 2.2250738585072014e-308, 1 / 3.0};
-  for (double d : values) EXPECT_EQ(std::bit_cast<uint64_t>(*parsed(to_text(Json(d))).number()), std::bit_cast<uint64_t>(d)) << to_text(Json(d));
+  const double values[] = {0.1,    1e22, 5e-324, 1.7976931348623157e308, -0.0, 1.0, 123456789012345680.0, 2.2250738585072014e-308,
+                           1 / 3.0};
+  for (double d : values)
+    EXPECT_EQ(std::bit_cast<uint64_t>(*parsed(to_text(Json(d))).number()), std::bit_cast<uint64_t>(d)) << to_text(Json(d));
   EXPECT_EQ(to_text(Json(0.1)), "0.1");
   EXPECT_EQ(to_text(Json(1.0)), "1.0");
   EXPECT_EQ(to_text(Json(1e22)), "1e+22");
+  for (const char* tiny : {"1e-400", "2e-324", "1e-99999999999999999999", "0.0000001e-320"})
+    EXPECT_EQ(parsed(tiny).number(), 0) << tiny;
+  EXPECT_EQ(parsed("0." + std::string(400, '0') + "1").number(), 0);
+  EXPECT_TRUE(std::signbit(*parsed("-1e-400").number()));
+  EXPECT_EQ(parsed("0." + std::string(400, '0') + "1e401").number(), 1);
+  EXPECT_EQ(parsed("1" + std::string(300, '0') + "e-300").number(), 1);
+  EXPECT_EQ(parsed("9007199254740993.0").number(), 9007199254740992.0);  // a tie, to even
+  EXPECT_EQ(parsed("2.4703282292062328e-324").number(), 5e-324);
   uint64_t bits = 1;
   for (int i = 0; i < 20000; ++i) {
     bits = bits * 6364136223846793005u + 1442695040888963407u;
@@ -152,8 +181,9 @@ TEST(Json, BuildsAndIndents) {
   row.set("count", 4u);
   row.set("empty", Json::object());
   EXPECT_EQ(to_text(row), R"({"op":"gemm","count":4,"refused":[{"row":"amx","reason":"no AMX"}],"ids":[1,2,3],"empty":{}})");
-  EXPECT_EQ(to_text(row, 2), "{\n  \"op\": \"gemm\",\n  \"count\": 4,\n  \"refused\": [\n    {\n      \"row\": \"amx\",\n"
-                             "      \"reason\": \"no AMX\"\n    }\n  ],\n  \"ids\": [1, 2, 3],\n  \"empty\": {}\n}");
+  EXPECT_EQ(to_text(row, 2),
+            "{\n  \"op\": \"gemm\",\n  \"count\": 4,\n  \"refused\": [\n    {\n      \"row\": \"amx\",\n"
+            "      \"reason\": \"no AMX\"\n    }\n  ],\n  \"ids\": [1, 2, 3],\n  \"empty\": {}\n}");
   EXPECT_EQ(parsed(to_text(row, 2)), row);
   const Json copy = row;
   row.set("op", "changed");
@@ -179,8 +209,10 @@ TEST(JsonFields, FirstComplaintIsKept) {
   };
   EXPECT_EQ(said([](JsonFields& g) { g.need_int("absent"); }), "config.json: \"absent\" is missing");
   EXPECT_EQ(said([](JsonFields& g) { g.need_int("none"); }), "config.json: \"none\" is missing");
-  EXPECT_EQ(said([](JsonFields& g) { g.get_int("heads", 1); }), "config.json: \"heads\" must be an integer from 0 to 2147483647 and not a string");
-  EXPECT_EQ(said([](JsonFields& g) { g.get_bool("tied", false); }), "config.json: \"tied\" must be true or false and not an integer");
+  EXPECT_EQ(said([](JsonFields& g) { g.get_int("heads", 1); }),
+            "config.json: \"heads\" must be an integer from 0 to 2147483647 and not a string");
+  EXPECT_EQ(said([](JsonFields& g) { g.get_bool("tied", false); }),
+            "config.json: \"tied\" must be true or false and not an integer");
   EXPECT_EQ(said([](JsonFields& g) { g.get_string("eps", ""); }), "config.json: \"eps\" must be a string and not a number");
   EXPECT_EQ(said([](JsonFields& g) { g.get_number("act", 0); }), "config.json: \"act\" must be a number and not a string");
   EXPECT_EQ(JsonFields(Json(3), "config.json").status().sentence(), "config.json: an object is needed here and not an integer");

@@ -14,7 +14,8 @@ namespace {
 
 Status cannot_open(const std::string& path, int error) {
   if (error == ENOENT || error == ENOTDIR) return unloadable(path + ": there is no such file; check the path");
-  if (error == EACCES || error == EPERM) return unloadable(path + ": the file cannot be read; give yourself read permission on it");
+  if (error == EACCES || error == EPERM)
+    return unloadable(path + ": the file cannot be read; give yourself read permission on it");
   return unloadable(path + ": the file cannot be opened (" + strerror(error) + ")");
 }
 

@@ -13,7 +13,7 @@ namespace ridge {
 
 class Mapping {
  public:
-  static Result<Mapping> open(const std::string& path);        // a regular, readable, non-empty file, else a sentence
+  static Result<Mapping> open(const std::string& path);  // a regular, readable, non-empty file, else a sentence
 
   Mapping() = default;
   Mapping(Mapping&& other) noexcept { swap(other); }

@@ -15,7 +15,8 @@ Status NewFile::refuse(const char* doing) const {
   const std::string start = path_ + ": the file cannot be " + doing + ": ";
   if (error == ENOSPC || error == EDQUOT) return failed(start + "the disk is full; free some space");
   if (error == ENOENT || error == ENOTDIR) return failed(start + "its folder does not exist; create it first");
-  if (error == EACCES || error == EPERM || error == EROFS) return failed(start + "its folder is not writable; choose another one");
+  if (error == EACCES || error == EPERM || error == EROFS)
+    return failed(start + "its folder is not writable; choose another one");
   return failed(start + strerror(error));
 }
 

@@ -1,5 +1,5 @@
-// A file that appears whole or not at all: written beside its final place, flushed to the disk, then renamed onto it. What was there
-// before stays until then; a writer that dies or fails leaves the old file and nothing else.
+// A file that appears whole or not at all: written beside its final place, flushed to the disk, then renamed onto it. What was
+// there before stays until then; a writer that fails leaves the old file and nothing else.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -12,10 +12,11 @@ namespace ridge {
 
 class NewFile {
  public:
-  static Result<NewFile> create(const std::string& path);      // the temporary file is "PATH.PID.part"
-  NewFile(NewFile&& other) noexcept : path_(std::move(other.path_)), part_(std::move(other.part_)), fd_(std::exchange(other.fd_, -1)) {}
+  static Result<NewFile> create(const std::string& path);  // the temporary file is "PATH.PID.part"
+  NewFile(NewFile&& other) noexcept
+      : path_(std::move(other.path_)), part_(std::move(other.part_)), fd_(std::exchange(other.fd_, -1)) {}
   NewFile& operator=(NewFile&&) = delete;
-  ~NewFile();                                                  // without commit() the temporary file goes away
+  ~NewFile();  // without commit() the temporary file goes away
 
   Status write(std::string_view bytes);
   Status commit();

@@ -10,34 +10,37 @@
 
 #include "base/status.h"
 #include "base/view.h"
-#include "io/mapping.h"
 
 namespace ridge {
 
 struct NamedTensor {
   std::string name;
-  View view;                                                   // row-major, dense, read-only: the pages are write-protected
+  View view;  // row-major, dense, read-only: the pages are write-protected
 };
 
 class Tensors {
  public:
   Tensors() = default;
-  // Refuses a name that stands twice and tensors that share bytes. `where` opens the sentence.
-  static Result<Tensors> of(std::vector<NamedTensor> list, std::vector<std::shared_ptr<const Mapping>> files, const std::string& where);
+  // Refuses a name that stands twice and tensors that share bytes. `where` opens the sentence; `owners` keep the memory.
+  static Result<Tensors> of(std::vector<NamedTensor> list, std::vector<std::shared_ptr<const void>> owners,
+                            const std::string& where);
 
-  const View* find(std::string_view name) const;               // null when there is none
+  const View* find(std::string_view name) const;                 // null when there is none
   const std::vector<NamedTensor>& all() const { return list_; }  // in the file's order
-  const std::vector<std::shared_ptr<const Mapping>>& files() const { return files_; }
-  int64_t bytes() const;                                       // of all tensors together
+  int64_t bytes() const;                                         // of all tensors together
 
  private:
   std::vector<NamedTensor> list_;
-  std::vector<uint32_t> by_name_;                              // places in list_, by name
-  std::vector<std::shared_ptr<const Mapping>> files_;
+  std::vector<uint32_t> by_name_;  // places in list_, by name
+  std::vector<std::shared_ptr<const void>> owners_;
 };
 
-// Bytes of a dense tensor, or nothing when they (or the number of elements) do not fit 62 bits or a row is no whole number of blocks.
-std::optional<int64_t> checked_bytes(DType type, const int64_t* dims, int rank);
+// A dense view, its data still unset; nothing when its bytes or its number of elements do not fit 62 bits, or when a row is no
+// whole number of blocks. rank is 1 to 4.
+std::optional<View> checked_view(DType type, const int64_t* dims, int rank);
+
+// What people hand over instead of a weights file, by its first bytes: "this is a web page; ...". Empty when it is none of these.
+std::string foreign_file(std::string_view bytes);
 
 // A name out of a file, quoted for a sentence: control characters and broken UTF-8 replaced, cut after 80 bytes.
 std::string quoted(std::string_view name);

@@ -24,6 +24,7 @@
   op(attention_backward) \
   op(rope) \
   op(rope_backward) \
+  op(sample) \
   /* end of list */
 
 namespace ridge {

@@ -63,14 +63,16 @@ void fill_keys(Sampler& r, const Attention::Args& a, double spread, const std::v
       }
 }
 
-// q's first feature becomes constant and k's carries the shift, so every score moves by the same amount.
+// q's last feature becomes constant and k's carries the shift, so every score moves by the same amount. The last, so that what is
+// rounded beside the shift is one sum and not all of them.
 void shift_scores(const Attention::Args& a, double shift) {
+  const int64_t last = a.q.dims[2] - 1;
   for (int64_t t = 0; t < a.q.dims[0]; ++t)
-    for (int64_t h = 0; h < a.q.dims[1]; ++h) a.q.set(1 / a.scale, t, h, 0);
+    for (int64_t h = 0; h < a.q.dims[1]; ++h) a.q.set(1 / a.scale, t, h, last);
   for (int64_t p = 0; p < a.k.dims[0]; ++p)
     for (int64_t h = 0; h < a.k.dims[1]; ++h)
       for (int64_t j = 0; j < a.k.dims[2]; ++j)
-        if (a.k.get(p, h, j, 0) == a.k.get(p, h, j, 0)) a.k.set(shift, p, h, j, 0);
+        if (!std::isnan(a.k.get(p, h, j, last))) a.k.set(shift, p, h, j, last);
 }
 
 Attention::Args make(Sampler& r, const Shape& s) {

@@ -1,0 +1,99 @@
+// The arithmetic that all of sample's kernels share to the bit: a token's weight, and how weights are summed.
+// Plain additions and multiplications, so that a compiler may do eight at once without changing one of them.
+// Everything has internal linkage: ISA files include this.
+#pragma once
+#include <cstdint>
+#include <cstring>
+
+namespace ridge {
+namespace {
+
+constexpr double kLeastExponent = -40;                         // e^-40 a token: 5e-13 of a vocabulary, far below the draw's resolution
+
+// exp(x) for x <= 0 to 2e-16 relative; 0 below kLeastExponent and for NaN.
+[[gnu::always_inline]] inline double sample_weight(double x) {
+  const double clamped = x >= kLeastExponent ? x : kLeastExponent;
+  constexpr double to_integer = 0x1.8p52;                      // adding it leaves the nearest integer in the low bits
+  const double shifted = clamped * 1.4426950408889634 + to_integer;
+  const double n = shifted - to_integer;
+  const double r = (clamped - n * 0x1.62e42fee00000p-1) - n * 0x1.a39ef35793c76p-33;  // ln 2 in two parts, the first of 32 bits
+  double p = 1.0 / 6227020800.0;                               // Taylor to r^13: |r| <= 0.35
+  p = p * r + 1.0 / 479001600.0;
+  p = p * r + 1.0 / 39916800.0;
+  p = p * r + 1.0 / 3628800.0;
+  p = p * r + 1.0 / 362880.0;
+  p = p * r + 1.0 / 40320.0;
+  p = p * r + 1.0 / 5040.0;
+  p = p * r + 1.0 / 720.0;
+  p = p * r + 1.0 / 120.0;
+  p = p * r + 1.0 / 24.0;
+  p = p * r + 1.0 / 6.0;
+  p = p * r + 0.5;
+  p = p * r + 1.0;
+  p = p * r + 1.0;
+  uint64_t bits, power;
+  memcpy(&power, &shifted, 8);
+  memcpy(&bits, &p, 8);
+  bits += power << 52;                                         // times 2^n
+  memcpy(&p, &bits, 8);
+  return x >= kLeastExponent ? p : 0.0;
+}
+
+// Weights are added in groups of kGroup ids: within a group eight lanes by id, then the lanes in pairs, then group after group.
+// A zero weight changes no sum, so a list of the kept tokens and an array with zeros give the same bits.
+constexpr int64_t kGroup = 256;
+
+struct GroupSum {
+  double lanes[8] = {};
+  void add(int64_t id, double w) { lanes[id & 7] += w; }
+  double fold() const {
+    return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
+  }
+};
+
+// Kept tokens by ascending id: `ids` null means 0 .. n.
+struct Kept {
+  const int32_t* ids;
+  const double* weights;
+  int64_t n;
+  int64_t id(int64_t i) const { return ids ? ids[i] : i; }
+};
+
+// Calls f(first, end, sum) group after group until it returns true.
+template <class F>
+inline void each_group(const Kept& k, F&& f) {
+  for (int64_t i = 0; i < k.n;) {
+    const int64_t group = k.id(i) / kGroup;
+    GroupSum s;
+    int64_t end = i;
+    for (; end < k.n && k.id(end) / kGroup == group; ++end) s.add(k.id(end), k.weights[end]);
+    if (f(i, end, s.fold())) return;
+    i = end;
+  }
+}
+
+inline double total_weight(const Kept& k) {
+  double total = 0;
+  each_group(k, [&](int64_t, int64_t, double sum) { return total += sum, false; });
+  return total;
+}
+
+// The token where the running sum passes u times the total; some weight is positive.
+inline int64_t draw_token(const Kept& k, double u) {
+  const double target = u * total_weight(k);
+  double before = 0;
+  int64_t drawn = 0;
+  each_group(k, [&](int64_t first, int64_t end, double sum) {
+    if (!(before + sum > target)) return before += sum, false;
+    for (int64_t i = first; i < end; ++i) {                    // one after the other; its last token, where rounding hides the target
+      before += k.weights[i];
+      if (k.weights[i] > 0) drawn = k.id(i);
+      if (before > target) break;
+    }
+    return true;
+  });
+  return drawn;
+}
+
+}  // namespace
+}  // namespace ridge
