@@ -99,7 +99,7 @@ std::span<const Operand> Rope::operands() {
       operand<&Args::q>("q", Role::in),
       operand<&Args::k>("k", Role::in),
       operand<&Args::positions, &Positions::of>("positions", Role::in),
-      operand<&Args::inv_freq>("inv_freq", Role::weight),
+      operand<&Args::inv_freq>("inv_freq", Role::weight, true, false),
       operand<&Args::q_norm>("q_norm", Role::weight),
       operand<&Args::k_norm>("k_norm", Role::weight),
       operand<&Args::v>("v", Role::in),
@@ -167,7 +167,7 @@ std::span<const Operand> RopeBackward::operands() {
       operand<&Args::d_q_out>("d_q_out", Role::in),
       operand<&Args::d_k_out>("d_k_out", Role::in),
       operand<&Args::positions, &Positions::of>("positions", Role::in),
-      operand<&Args::inv_freq>("inv_freq", Role::weight),
+      operand<&Args::inv_freq>("inv_freq", Role::weight, true, false),
       operand<&Args::q>("q", Role::in),
       operand<&Args::k>("k", Role::in),
       operand<&Args::q_norm>("q_norm", Role::weight),
@@ -242,8 +242,8 @@ Rope::Args make(Sampler& r, const Shape& s) {
   if (s.write) {
     const int64_t pages = (s.tokens + s.page - 1) / s.page + 2;
     a.v = r.normal({s.tokens, s.kv_heads, s.d + 8}, s.type);
-    a.k_pages = r.constant({pages, s.kv_heads, s.page, s.d}, s.cache, 7);
-    a.v_pages = r.constant({pages, s.kv_heads, s.page, s.d + 8}, s.cache, 7);
+    a.k_pages = r.normal({pages, s.kv_heads, s.page, s.d}, s.cache);  // what is not written stays
+    a.v_pages = r.normal({pages, s.kv_heads, s.page, s.d + 8}, s.cache);
     a.pages.slots = r.integers({s.tokens}, DType::i64, 0, 1);
     // Backwards from the last slot; every fifth token, as padding does, goes nowhere.
     for (int64_t t = 0; t < s.tokens; ++t) a.pages.slots.set(t % 5 == 4 ? -1 : double(pages * s.page - 1 - t), t);
@@ -313,11 +313,11 @@ std::vector<Case<Rope>> Rope::cases() {
                    Rope::Args a = make(r, {.tokens = 11, .heads = 4, .kv_heads = 2, .d = 16, .write = true});
                    View qkv = r.normal({11, (4 + 2) * 16 + 2 * 24}, DType::f32);
                    a.q = a.q_out = qkv.cols(0, 64).heads(4), a.k = a.k_out = qkv.cols(64, 32).heads(2), a.v = qkv.cols(96, 48).heads(2);
-                   View pages = r.constant({6, 4, 2, 16}, DType::f32, 7);
+                   View pages = r.normal({6, 4, 2, 16}, DType::f32);
                    std::swap(pages.dims[1], pages.dims[2]);
                    std::swap(pages.strides[1], pages.strides[2]);
                    a.k_pages = pages;
-                   a.v_pages = r.constant({6, 2, 4, 24}, DType::f32, 7);
+                   a.v_pages = r.normal({6, 2, 4, 24}, DType::f32);
                    for (int64_t t = 0; t < 11; ++t) a.pages.slots.set(double(23 - t), t);
                    return a;
                  }});
