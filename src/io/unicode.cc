@@ -152,6 +152,7 @@ std::string nfc(std::string_view text) {
   }
   // Canonical order. utf8proc_decompose's own ordering is quadratic in the run of marks, which a prompt can make a megabyte long.
   const auto rank = [](utf8proc_int32_t c) { return utf8proc_get_property(c)->combining_class; };
+  std::vector<uint64_t> keys;
   for (size_t i = 0; i < points.size();) {
     if (rank(points[i]) == 0) {
       ++i;
@@ -159,8 +160,12 @@ std::string nfc(std::string_view text) {
     }
     size_t end = i;
     while (end < points.size() && rank(points[end]) != 0) ++end;
-    std::stable_sort(points.begin() + ptrdiff_t(i), points.begin() + ptrdiff_t(end),
-                     [&](auto a, auto b) { return rank(a) < rank(b); });
+    // Equal classes keep their order: the key is class, place, character. (std::stable_sort of this libstdc++ is deprecated code to clang.)
+    keys.clear();
+    for (size_t k = i; k < end; ++k)
+      keys.push_back(uint64_t(rank(points[k])) << 53 | uint64_t(k - i) << 21 | uint64_t(points[k]));
+    std::sort(keys.begin(), keys.end());
+    for (size_t k = i; k < end; ++k) points[k] = utf8proc_int32_t(keys[k - i] & 0x1FFFFF);
     i = end;
   }
   const auto n = utf8proc_normalize_utf32(points.data(), utf8proc_ssize_t(points.size()), options);
