@@ -79,6 +79,13 @@ class Checks(unittest.TestCase):
         self.put("src/ops/glu/glu_cpu.h", '// x\n#include "base/view.h"\n')
         self.expect("check_layers.py", "glu_cpu.cc", "base/view.h", "through ops/glu/glu_cpu.h")
 
+    def test_isa_code_in_a_header_of_its_own_namespace(self):
+        self.put("src/ops/glu/glu_vec.h", "// x\n#include <cstdint>\nnamespace ridge::RIDGE_ISA { namespace { inline int f() { return 1; } } }\n")
+        self.put("src/ops/glu/glu_cpu.cc", '// x\n#include "ops/glu/glu_vec.h"\n')
+        self.assertEqual(self.check("check_layers.py")[0], 0)
+        self.put("src/ops/glu/glu_vec.h", "// x\n#include <vector>\nnamespace ridge::RIDGE_ISA { namespace { inline int f() { return 1; } } }\n")
+        self.expect("check_layers.py", "glu_cpu.cc", "<vector>")
+
     def test_long_file_and_file_without_a_head(self):
         self.put("src/base/long.cc", "// x\n" * 601)
         self.expect("check_sizes.py", "601 lines")
