@@ -14,8 +14,9 @@ Runtime& Runner::runtime(int threads) {
   return *r;
 }
 
-Arena& Runner::acts() {
-  if (!acts_) acts_ = std::make_unique<Arena>(kActs);
+Arena& Runner::acts(int64_t scratch) {
+  const int64_t room = int64_t(4) << 20;                       // for rows that compose other ops
+  if (!acts_ || acts_->size() < scratch + room) acts_ = std::make_unique<Arena>(scratch + room);
   acts_->release(0);
   return *acts_;
 }
@@ -31,7 +32,8 @@ std::string Runner::run(const RowInfo& row, CaseArgs& args, int threads, Fence f
   if (bytes < 0) return fmt::format("workspace is {} bytes", bytes);
   Region scratch(bytes, fence, 0, 64);
   memset(scratch.all(), 0xff, size_t(scratch.all_bytes()));
-  Ctx x(Mode::run, runtime(threads), acts());
+  Arena& arena = acts();
+  Ctx x(Mode::run, runtime(threads), arena);
   {
     FaultReport report(what);
     row.launch(x, args.get(), scratch.data());
@@ -39,12 +41,14 @@ std::string Runner::run(const RowInfo& row, CaseArgs& args, int threads, Fence f
   for (const char* p = scratch.all(); p < scratch.all() + scratch.all_bytes(); ++p)
     if (static_cast<unsigned char>(*p) != 0xff && (p < scratch.data() || p >= scratch.data() + bytes))
       return fmt::format("wrote outside its {} bytes of scratch, at byte {}", bytes, p - scratch.data());
-  if (x.acts().mark() != 0) return fmt::format("left {} bytes of the step arena taken", x.acts().mark());
+  if (arena.mark() != 0) return fmt::format("left {} bytes of the step arena taken", arena.mark());
   return {};
 }
 
 void Runner::call(CaseArgs& args, int threads, const std::string& what) {
-  Ctx x(Mode::run, runtime(threads), acts());
+  const std::vector<RowInfo> rows = args.op().rows();
+  const RowInfo* row = pick(rows, args.get());
+  Ctx x(Mode::run, runtime(threads), acts(row ? row->workspace(args.get()) : 0));
   FaultReport report(what);
   args.op().call(x, args.get());
 }

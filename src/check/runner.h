@@ -29,9 +29,7 @@ class Runner {
   Runtime& runtime(int threads);
 
  private:
-  // Rows compose other ops now and then, and a dispatched call takes its scratch from here.
-  static constexpr int64_t kActs = int64_t(64) << 20;
-  Arena& acts();
+  Arena& acts(int64_t scratch = 0);                            // empty; with room for a dispatched call's scratch
   Isa isa_;
   std::map<int, std::unique_ptr<Runtime>> runtimes_;
   std::unique_ptr<Arena> acts_;
