@@ -20,6 +20,18 @@ namespace {
 constexpr double kPrefill = 0.375;                             // what the gradients hold before the vjp adds to them
 constexpr int64_t kActs = int64_t(16) << 20;                   // for what a vjp makes in between
 
+// The median magnitude of what is neither zero nor infinite: a step that suits most elements, whatever the largest one is.
+double typical_size(const View& v) {
+  std::vector<double> sizes;
+  for_each_index(v, [&](int64_t i, int64_t j, int64_t k, int64_t l) {
+    const double x = std::fabs(v.get(i, j, k, l));
+    if (std::isfinite(x) && x > 0) sizes.push_back(x);
+  });
+  if (sizes.empty()) return 1;
+  std::nth_element(sizes.begin(), sizes.begin() + int64_t(sizes.size() / 2), sizes.end());
+  return sizes[sizes.size() / 2];
+}
+
 // One floating operand in an arena of its own, with its gradient's.
 struct Tracked {
   int operand;
@@ -27,7 +39,7 @@ struct Tracked {
   Arena values, grads;
   View value, grad;                                            // each cell once
   std::vector<double> initial, weights;                        // as the case made it; of the loss, outputs only
-  double scale = 1;                                            // root mean square of `initial`
+  double scale = 1;                                            // typical size of an element
   Tracked(int operand, Role role, int64_t bytes)
       : operand(operand), output(is_output(role)), inout(role == Role::inout), values(bytes), grads(bytes) {}
   // Where the value is that a forward pass starts from: results are written over.
@@ -82,12 +94,7 @@ class GradCase {
     t->grad = t->value;
     t->grad.data = t->grads.base();
     t->initial.assign(t->value.as<double>(), t->value.as<double>() + span_of(v));
-    double squares = 0;
-    for_each_index(t->value, [&](int64_t i, int64_t j, int64_t k, int64_t l) {
-      const double x = t->value.get(i, j, k, l);
-      if (std::isfinite(x)) squares += x * x;
-    });
-    if (squares > 0) t->scale = std::sqrt(squares / double(t->value.count()));
+    t->scale = typical_size(t->value);
     tracked_.push_back(std::move(t));
   }
 
@@ -205,8 +212,9 @@ class GradCase {
     size_t i = 0;
     for (const auto& out : tracked_)
       for (double w : out->weights) {
-        if (w != 0) sum += w * (8 * (at[0][i] - at[1][i]) - (at[2][i] - at[3][i]));
-        if (w != 0) magnitude += std::fabs(w * at[0][i]);
+        const double near = at[0][i] - at[1][i], far = at[2][i] - at[3][i];
+        if (w != 0) sum += w * (8 * near - far);
+        if (w != 0 && (near != 0 || far != 0)) magnitude += std::fabs(w * at[0][i]);
         ++i;
       }
     return {sum / (12 * h), 16 * 0x1p-52 * magnitude / h};
@@ -223,6 +231,7 @@ class GradCase {
       const View& v = t.value;
       const int64_t l = e % v.dims[3], k = e / v.dims[3] % v.dims[2], j = e / (v.dims[3] * v.dims[2]) % v.dims[1],
                     i = e / (v.dims[3] * v.dims[2] * v.dims[1]);
+      if (!std::isfinite(*t.start_of(i, j, k, l))) continue;
       const double got = analytic[size_t(e)];
       double error = 0, scale = 0, noise = 0;
       Slope numeric{};
