@@ -1,11 +1,110 @@
-// gemm's rows, best first.
+// gemm's rows, best first: what each takes, what it needs, how it is launched.
 #include "ops/call.h"
 #include "ops/gemm/gemm.h"
+#include "ops/gemm/gemm_cpu.h"
+
+#include "base/format.h"
 
 namespace ridge {
 
+namespace {
+
+using Args = Gemm::Args;
+
+// ---- views to plain data
+CpuMatrix matrix(const View& v) {
+  if (!v) return {};
+  const int64_t row = v.rank == 1 ? 0 : v.strides[0];
+  if (is_block(v.type) && v.strides[1] != 1) return {reinterpret_cast<uint8_t*>(v.data), v.type, 0, bytes_of(v.type, v.strides[1])};
+  if (is_block(v.type)) return {reinterpret_cast<uint8_t*>(v.data), v.type, bytes_of(v.type, row), 0};
+  return {reinterpret_cast<uint8_t*>(v.data), v.type, row * size_of(v.type), v.strides[v.rank - 1] * size_of(v.type)};
+}
+
+GemmTask task(const Args& g, char* scratch) {
+  return {.m = g.a.dims[0], .n = g.b.dims[0], .k = g.a.dims[1],
+          .a = matrix(g.a), .b = matrix(g.b), .gate = matrix(g.gate), .bias = matrix(g.bias), .gate_bias = matrix(g.gate_bias),
+          .residual = matrix(g.residual), .c = matrix(g.c), .scale = float(g.scale), .act = g.act, .scratch = scratch};
+}
+
+// ---- what rows ask of operands
+bool f32_or_less(const View& v) { return !v || (is_float(v.type) && v.type != DType::f64); }
+bool inner_dense(const View& v) { return !v || v.rows_dense(); }
+// Along rows, or along columns (a transposed view).
+bool whole_blocks(const View& w) {
+  if (!w || !is_block(w.type)) return true;
+  const int64_t block = format_of(w.type)->block;
+  auto lies = [&](int along, int across) { return w.strides[along] == 1 && w.dims[along] % block == 0 && w.strides[across] % block == 0; };
+  return lies(1, 0) || lies(0, 1);
+}
+bool readable(const View& w) { return !w || is_block(w.type) || f32_or_less(w); }
+
+Verdict common(const Args& g) {
+  if (!f32_or_less(g.a) || !readable(g.b) || !readable(g.gate) || !f32_or_less(g.c) || !f32_or_less(g.residual) || !f32_or_less(g.bias) ||
+      !f32_or_less(g.gate_bias))
+    return {"it sums in f32: double precision is the reference's"};
+  if (!inner_dense(g.c) || !inner_dense(g.residual)) return {"c and residual are written and read in runs: their rows must be dense"};
+  if (!inner_dense(g.bias) || !inner_dense(g.gate_bias)) return {"biases are read in runs: they must be dense"};
+  if (!whole_blocks(g.b) || !whole_blocks(g.gate)) return {"block formats are read in whole blocks: no cut rows"};
+  return {};
+}
+
+Verdict takes_panel(const Args& g) { return common(g); }
+
+Verdict takes_stream(const Args& g) {
+  if (Verdict v = common(g); !v) return v;
+  if (g.a.dims[0] > kMostStreamRows) return {"m > 8: streaming would decode the weights again for every 8 rows of a"};
+  auto along_rows = [](const View& w) { return !w || w.strides[1] == 1 || (w.dims[1] == 1 && !is_block(w.type)); };
+  if (!along_rows(g.b) || !along_rows(g.gate)) return {"weights are streamed along their rows: the rows must be dense"};
+  return {};
+}
+
+// ---- launches
+template <Isa isa>
+int64_t panel_workspace(const Args& g) { return gemm_cpu(isa).panel_scratch(g.a.dims[0], g.a.dims[1]); }
+
+template <Isa isa>
+void launch_panel(Ctx& x, const Args& g, char* scratch) {
+  const GemmCpu& cpu = gemm_cpu(isa);
+  const GemmTask t = task(g, scratch);
+  x.pool().parallel(cpu.panel_pack_items(t), [&](int64_t i, int) { cpu.panel_pack(t, i); });
+  x.pool().parallel(cpu.panel_items(t), [&](int64_t i, int) { cpu.panel(t, i); });
+}
+
+bool streams_directly(const View& a) { return a.type == DType::f32 && a.rows_dense(); }
+int64_t stream_workspace(const Args& g) { return streams_directly(g.a) ? 0 : g.a.count() * 4; }
+
+template <Isa isa>
+void launch_stream(Ctx& x, const Args& g, char* scratch) {
+  const GemmCpu& cpu = gemm_cpu(isa);
+  GemmTask t = task(g, scratch);
+  if (!streams_directly(g.a)) {
+    cpu.widen(t);
+    t.a = {reinterpret_cast<uint8_t*>(scratch), DType::f32, t.k * 4, 4};
+  }
+  x.pool().parallel(cpu.stream_items(t), [&](int64_t i, int) { cpu.stream(t, i); });
+}
+
+template <Isa isa>
+constexpr Kernel<Gemm> stream_row(const char* name, Tier tier, Speed speed) {
+  return {.name = name, .place = Place::cpu, .isa = isa, .tier = tier, .supports = takes_stream, .launch = launch_stream<isa>,
+          .workspace = stream_workspace, .speed = speed};
+}
+template <Isa isa>
+constexpr Kernel<Gemm> panel_row(const char* name, Tier tier, Speed speed) {
+  return {.name = name, .place = Place::cpu, .isa = isa, .tier = tier, .supports = takes_panel, .launch = launch_panel<isa>,
+          .workspace = panel_workspace<isa>, .speed = speed};
+}
+
+}  // namespace
+
 std::span<const Kernel<Gemm>> Gemm::kernels() {
   static const Kernel<Gemm> rows[] = {
+      stream_row<Isa::avx512>("stream_avx512", Tier::fast, {Unit::fma_f32, 0.5, 0.85}),
+      panel_row<Isa::avx512>("panel_avx512", Tier::fast, {Unit::fma_f32, 0.75, 0.85}),
+      stream_row<Isa::avx2>("stream_avx2", Tier::fast, {Unit::fma_f32, 0.3, 0.5}),
+      panel_row<Isa::avx2>("panel_avx2", Tier::fast, {Unit::fma_f32, 0.4, 0.5}),
+      stream_row<Isa::portable>("stream_portable", Tier::general, {Unit::fma_f32, 0.05, 0.1}),
+      panel_row<Isa::portable>("panel_portable", Tier::general, {Unit::fma_f32, 0.05, 0.1}),
       {.name = "reference", .place = Place::cpu, .isa = Isa::portable, .tier = Tier::reference, .supports = always<Gemm>, .launch = Gemm::reference},
   };
   return rows;

@@ -30,6 +30,13 @@
 namespace ridge::RIDGE_ISA {
 namespace {
 
+// False where a level adds instructions to its predecessor's lanes: rows made of Vecs alone need no copy there.
+#if defined(RIDGE_ISA_vnni) || defined(RIDGE_ISA_amx)
+constexpr bool kOwnWidth = false;
+#else
+constexpr bool kOwnWidth = true;
+#endif
+
 struct Bf16 { uint16_t bits; };
 struct F16 { uint16_t bits; };
 

@@ -45,10 +45,16 @@ RIDGE_INLINE Bf16 narrow_bf16(float x) {
   if ((u & 0x7fffffff) > 0x7f800000) return {uint16_t(u >> 16 | 0x40)};
   return {uint16_t((u + 0x7fff + (u >> 16 & 1)) >> 16)};
 }
-RIDGE_INLINE float widen(F16 h) {
-  _Float16 x;
-  __builtin_memcpy(&x, &h, sizeof x);
-  return float(x);
+RIDGE_INLINE float widen(F16 h) {                              // by hand: without F16C the compiler calls its runtime library
+  uint32_t u = uint32_t(h.bits & 0x7fff) << 13;
+  float x;
+  __builtin_memcpy(&x, &u, sizeof x);
+  x *= 0x1p112f;                                               // the exponent's bias; subnormals come out right
+  __builtin_memcpy(&u, &x, sizeof u);
+  if (x >= 65536) u |= 0x7f800000;                             // infinities and NaN
+  u |= uint32_t(h.bits & 0x8000) << 16;
+  __builtin_memcpy(&x, &u, sizeof x);
+  return x;
 }
 RIDGE_INLINE F16 narrow_f16(float x) {
   const _Float16 h = _Float16(x);
