@@ -1,0 +1,145 @@
+// The ridgeline binary: parses the command line and hands over to a verb. CLI11 is included here and nowhere else.
+#include <CLI/CLI.hpp>
+
+#include "app/op_verb.h"
+#include "app/verbs.h"
+#include "device/isa.h"
+
+namespace {
+
+using namespace ridge;
+
+void common(CLI::App* verb, CommonOptions& o, const char* model_help) {
+  verb->add_option("model", o.model, model_help)->required();
+  verb->add_option("-t,--threads", o.threads, "threads (default: least of affinity, cgroup quota and physical cores)")->check(CLI::Range(1, 1024));
+  verb->add_flag("--json", o.json, "print one JSON document (docs/json.md)");
+  verb->add_flag("--strict", o.strict, "a call that falls back from a fast row is fatal");
+}
+
+void state(CLI::App* verb, CommonOptions& o) {
+  verb->add_option("-c,--context", o.context, "tokens of context (default: the model's, at most 8192)")->check(CLI::Range(int64_t(8), int64_t(1) << 24));
+  verb->add_option("--kv-type", o.kv_type, "type of cached keys and values")->check(CLI::IsMember({"f32", "f16", "bf16"}));
+}
+
+void sampling(CLI::App* verb, SamplingOptions& s) {
+  verb->add_option("--temp,--temperature", s.temperature, "0 is greedy")->check(CLI::Range(0.0, 100.0));
+  verb->add_option("--top-k", s.top_k, "0 is off")->check(CLI::Range(0, 1 << 30));
+  verb->add_option("--top-p", s.top_p, "1 is off")->check(CLI::Range(0.0, 1.0));
+  verb->add_option("--min-p", s.min_p, "0 is off")->check(CLI::Range(0.0, 1.0));
+  verb->add_option("--repetition-penalty", s.repetition_penalty, "1 is off")->check(CLI::Range(0.01, 100.0));
+  verb->add_option("--presence-penalty", s.presence_penalty, "0 is off")->check(CLI::Range(-100.0, 100.0));
+  verb->add_option("--frequency-penalty", s.frequency_penalty, "0 is off")->check(CLI::Range(-100.0, 100.0));
+  verb->add_option("-s,--seed", s.seed, "same seed, same text (default: from the clock)")->check(CLI::Range(int64_t(0), INT64_MAX));
+}
+
+void text_input(CLI::App* verb, TextOptions& o) {
+  verb->add_option("input", o.input, "a file, - for standard input, or the text itself");
+  auto* text = verb->add_option_function<std::string>("-p,--prompt", [&o](const std::string& t) { o.text = t, o.has_text = true; }, "the text");
+  verb->add_option("-f,--file", o.file, "a file to read the text from")->excludes(text);
+  verb->add_flag("--no-bos", o.no_bos, "no beginning-of-sequence token, even where the model wants one");
+  verb->add_flag("--special", o.parse_special, "read <|im_start|> and the like as the tokens they name");
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{"Ridgeline runs, plans, measures and explains foundation models.", "ridgeline"};
+  app.require_subcommand(1);
+  app.footer("Exit codes: 0 done, 1 failed, 2 usage, 3 the model cannot be loaded, 130 interrupted.");
+  int code = 0;
+
+  RunOptions run;
+  auto* v = app.add_subcommand("run", "answer a prompt");
+  common(v, run, "a GGUF file, or a folder with config.json and safetensors");
+  state(v, run);
+  auto* prompt = v->add_option("-p,--prompt", run.prompts, "the prompt; given several times, all are answered in one batch");
+  v->add_option("-f,--file", run.prompt_file, "a file that holds the prompt, - for standard input")->excludes(prompt);
+  v->add_option("--system", run.system, "a system message");
+  v->add_option("-n,--tokens", run.tokens, "tokens to generate at most")->check(CLI::Range(int64_t(0), int64_t(1) << 24));
+  v->add_flag("--raw", run.raw, "continue the prompt as it is, without the model's chat template");
+  sampling(v, run.sampling);
+  v->callback([&] { code = run_verb(run); });
+
+  ChatOptions chat;
+  v = app.add_subcommand("chat", "talk with a model; /help inside lists the commands");
+  common(v, chat, "a GGUF file, or a folder with config.json and safetensors");
+  state(v, chat);
+  v->add_option("--system", chat.system, "a system message");
+  v->add_option("-n,--tokens", chat.tokens, "tokens of an answer at most")->check(CLI::Range(int64_t(1), int64_t(1) << 24));
+  sampling(v, chat.sampling);
+  v->callback([&] { code = chat_verb(chat); });
+
+  PlanOptions plan;
+  v = app.add_subcommand("plan", "what a step must cost: FLOPs, bytes, bound, rows; nothing is executed");
+  common(v, plan, "a GGUF file, a folder, or a config.json alone");
+  state(v, plan);
+  v->add_option("-p,--prompt", plan.prompt, "plan the prefill of so many tokens (default: one decode step)")->check(CLI::Range(int64_t(1), int64_t(1) << 24));
+  v->add_option("-d,--depth", plan.depth, "tokens already in the cache")->check(CLI::Range(int64_t(0), int64_t(1) << 24));
+  v->add_option("-b,--batch", plan.batch, "sequences in the step")->check(CLI::Range(int64_t(1), int64_t(1) << 16));
+  v->add_option("--machine", plan.machine, "a machine file, such as machines/h200.json (default: this CPU)");
+  v->add_option("--type", plan.type, "type of the weights of a config.json (default: what it says)");
+  v->callback([&] { code = plan_verb(plan); });
+
+  BenchOptions bench;
+  v = app.add_subcommand("bench", "prefill and decode rates beside their bounds");
+  common(v, bench, "a GGUF file, or a folder with config.json and safetensors");
+  v->add_option("--kv-type", bench.kv_type, "type of cached keys and values")->check(CLI::IsMember({"f32", "f16", "bf16"}));
+  v->add_option("-p", bench.prompts, "prefill lengths, comma-separated; 0: none")->delimiter(',')->check(CLI::Range(int64_t(0), int64_t(1) << 24));
+  v->add_option("-n", bench.tokens, "tokens to generate, comma-separated; 0: none")->delimiter(',')->check(CLI::Range(int64_t(0), int64_t(1) << 24));
+  v->add_option("-d", bench.depths, "tokens in the cache beforehand, comma-separated")->delimiter(',')->check(CLI::Range(int64_t(0), int64_t(1) << 24));
+  v->add_option("-r", bench.repeats, "repeats")->check(CLI::Range(1, 1000));
+  v->add_option("-o,--output", bench.output, "md, csv or json")->check(CLI::IsMember({"md", "csv", "json"}));
+  v->add_option("--ledger", bench.ledger, "also write the rows to this ledger file");
+  v->callback([&] { code = bench_verb(bench); });
+
+  TextOptions score;
+  v = app.add_subcommand("score", "log-probability of every token of a text, and its perplexity");
+  common(v, score, "a GGUF file, or a folder with config.json and safetensors");
+  state(v, score);
+  text_input(v, score);
+  v->callback([&] { code = score_verb(score); });
+
+  TextOptions tokenize;
+  v = app.add_subcommand("tokenize", "the tokens of a text");
+  common(v, tokenize, "a GGUF file, or a folder with tokenizer.json");
+  text_input(v, tokenize);
+  v->callback([&] { code = tokenize_verb(tokenize); });
+
+  InfoOptions info;
+  v = app.add_subcommand("info", "what a model file says of itself");
+  common(v, info, "a GGUF file, a folder, or a config.json alone");
+  v->add_flag("--tensors", info.tensors, "list every tensor");
+  v->callback([&] { code = info_verb(info); });
+
+  OpVerb op;
+  v = app.add_subcommand("op", "the operators: list, check, grad, bench, why");
+  v->add_option("action", op.action, "list, check, grad, bench or why")->required()->check(CLI::IsMember({"list", "check", "grad", "bench", "why"}));
+  v->add_option("op", op.op, "an operator (default: all)");
+  v->add_option("--case", op.case_filter, "cases whose name contains this");
+  v->add_option("--row,--kernel", op.row, "rows whose name contains this");
+  v->add_option("--suite", op.suite, "smoke, edge, model or fuzz; each includes those before it")->check(CLI::IsMember({"smoke", "edge", "model", "fuzz"}));
+  v->add_option("-t,--threads", op.threads, "threads")->check(CLI::Range(1, 1024));
+  v->add_option("--ledger", op.ledger, "bench: also write the rows to this ledger file");
+  v->add_flag("--json", op.json, "print one JSON document (docs/json.md)");
+  v->callback([&] { code = run_op_verb(op); });
+
+  DoctorOptions doctor;
+  v = app.add_subcommand("doctor", "measure this machine's ceilings and name what makes timings jitter");
+  v->add_option("-t,--threads", doctor.threads, "threads")->check(CLI::Range(1, 1024));
+  v->add_flag("!--no-measure", doctor.measure, "only look, measure nothing");
+  v->add_flag("--json", doctor.json, "print one JSON document (docs/json.md)");
+  v->callback([&] { code = doctor_verb(doctor); });
+
+  bool version_json = false;
+  v = app.add_subcommand("version", "version, commit, compiler and instruction set");
+  v->add_flag("--json", version_json, "print one JSON document (docs/json.md)");
+  v->callback([&] { code = version_verb(version_json); });
+
+  if (Result<Isa> isa = choose_isa(getenv("RIDGE_ISA")); !isa) return report(Status(Code::usage, isa.status().sentence()));
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : int(Code::usage);            // CLI11's own codes (105 and up) are nobody's convention
+  }
+  return code;
+}

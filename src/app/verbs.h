@@ -1,0 +1,86 @@
+// The verbs of the binary: each takes its parsed options, prints, and returns the exit code. main.cc parses, one file a verb does.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "base/status.h"
+#include "io/json.h"
+
+namespace ridge {
+
+// What every verb that loads a model shares.
+struct CommonOptions {
+  std::string model;
+  int threads = 0;                                             // 0: least of affinity, quota and physical cores
+  bool json = false;
+  bool strict = false;                                         // a fallback from a fast row is fatal
+  std::string kv_type = "f16";
+  int64_t context = 0;                                         // 0: the model's own, at most 8,192
+};
+
+struct SamplingOptions {
+  double temperature = 0.8, top_p = 0.95, min_p = 0.05;
+  int top_k = 40;
+  double repetition_penalty = 1, presence_penalty = 0, frequency_penalty = 0;
+  int64_t seed = -1;                                           // -1: from the clock, shown in --json
+};
+
+struct RunOptions : CommonOptions {
+  std::vector<std::string> prompts;                            // several are answered in one batch
+  std::string prompt_file, system;
+  int64_t tokens = 256;
+  bool raw = false;                                            // the prompt as it is, no chat template
+  SamplingOptions sampling;
+};
+
+struct ChatOptions : CommonOptions {
+  std::string system;
+  int64_t tokens = 1024;
+  SamplingOptions sampling;
+};
+
+struct PlanOptions : CommonOptions {
+  int64_t prompt = 0;                                          // tokens of a prefill; 0: one decode step
+  int64_t depth = 0, batch = 1;
+  std::string machine;                                         // a machine file; empty: this CPU
+  std::string type;                                            // what a shape's weights would be stored as; empty: its config's type
+};
+
+struct BenchOptions : CommonOptions {
+  std::vector<int64_t> prompts = {512}, tokens = {128}, depths = {0};
+  int repeats = 5;
+  std::string output = "md";                                   // md, csv or json
+  std::string ledger;                                          // append rows to this file
+};
+
+struct TextOptions : CommonOptions {                           // score and tokenize
+  std::string input;                                           // a file that exists, "-" for standard input, or the text itself
+  std::string text, file;                                      // -p, -f: unmistakable forms
+  bool has_text = false, no_bos = false, parse_special = false;
+};
+
+struct InfoOptions : CommonOptions {
+  bool tensors = false;
+};
+
+struct DoctorOptions {
+  bool json = false, measure = true;
+  int threads = 0;
+};
+
+int run_verb(const RunOptions& o);
+int chat_verb(const ChatOptions& o);
+int plan_verb(const PlanOptions& o);
+int bench_verb(const BenchOptions& o);
+int score_verb(const TextOptions& o);
+int tokenize_verb(const TextOptions& o);
+int info_verb(const InfoOptions& o);
+int doctor_verb(const DoctorOptions& o);
+int version_verb(bool json);
+
+// ---- what the verbs share
+int report(const Status& s);                                   // one line on stderr; the exit code
+void print_json(const Json& j);                                // one document on stdout
+Result<std::string> read_input(const TextOptions& o);
+
+}  // namespace ridge

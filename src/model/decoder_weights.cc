@@ -1,0 +1,180 @@
+// Binds a decoder's weights: one visitor names every weight, and loading, planning and random weights all go through it.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+
+#include "base/check.h"
+#include "base/format.h"
+#include "base/rng.h"
+#include "model/decoder.h"
+#include "ops/gemm/gemm.h"
+#include "ops/embed/embed.h"
+#include "ops/linear_cross_entropy/linear_cross_entropy.h"
+#include "ops/rms_norm/rms_norm.h"
+
+namespace ridge {
+
+namespace {
+
+struct Slot {
+  std::string hf, gguf;
+  int64_t rows, cols;                                          // cols 0: a vector of `rows`
+};
+
+// f(slot, view) for every weight this config has, in the checkpoint's order.
+template <class F>
+void visit_weights(const DecoderConfig& c, DecoderWeights& w, F&& f) {
+  const int64_t q = c.heads * c.head_dim, kv = c.kv_heads * c.head_dim;
+  f(Slot{"model.embed_tokens.weight", "token_embd.weight", c.vocab, c.dim}, w.embed);
+  w.layers.resize(c.layers);
+  for (int64_t i = 0; i < c.layers; ++i) {
+    DecoderLayer& l = w.layers[i];
+    auto name = [i](const char* hf, const char* gguf, int64_t rows, int64_t cols = 0) {
+      return Slot{fmt::format("model.layers.{}.{}", i, hf), fmt::format("blk.{}.{}", i, gguf), rows, cols};
+    };
+    f(name("input_layernorm.weight", "attn_norm.weight", c.dim), l.attn_norm);
+    f(name("self_attn.q_proj.weight", "attn_q.weight", q, c.dim), l.q);
+    f(name("self_attn.k_proj.weight", "attn_k.weight", kv, c.dim), l.k);
+    f(name("self_attn.v_proj.weight", "attn_v.weight", kv, c.dim), l.v);
+    f(name("self_attn.o_proj.weight", "attn_output.weight", c.dim, q), l.o);
+    if (c.qkv_bias) {
+      f(name("self_attn.q_proj.bias", "attn_q.bias", q), l.q_bias);
+      f(name("self_attn.k_proj.bias", "attn_k.bias", kv), l.k_bias);
+      f(name("self_attn.v_proj.bias", "attn_v.bias", kv), l.v_bias);
+    }
+    if (c.o_bias) f(name("self_attn.o_proj.bias", "attn_output.bias", c.dim), l.o_bias);
+    if (c.qk_norm) {
+      f(name("self_attn.q_norm.weight", "attn_q_norm.weight", c.head_dim), l.q_norm);
+      f(name("self_attn.k_norm.weight", "attn_k_norm.weight", c.head_dim), l.k_norm);
+    }
+    f(name("post_attention_layernorm.weight", "ffn_norm.weight", c.dim), l.ffn_norm);
+    f(name("mlp.gate_proj.weight", "ffn_gate.weight", c.ffn, c.dim), l.gate);
+    f(name("mlp.up_proj.weight", "ffn_up.weight", c.ffn, c.dim), l.up);
+    f(name("mlp.down_proj.weight", "ffn_down.weight", c.dim, c.ffn), l.down);
+    if (c.mlp_bias) {
+      f(name("mlp.gate_proj.bias", "ffn_gate.bias", c.ffn), l.gate_bias);
+      f(name("mlp.up_proj.bias", "ffn_up.bias", c.ffn), l.up_bias);
+      f(name("mlp.down_proj.bias", "ffn_down.bias", c.dim), l.down_bias);
+    }
+  }
+  f(Slot{"model.norm.weight", "output_norm.weight", c.dim, 0}, w.norm);
+  if (!c.tied) f(Slot{"lm_head.weight", "output.weight", c.vocab, c.dim}, w.head);
+  else w.head = w.embed;
+}
+
+Status bind_stored(const Source& source, const DecoderConfig& c, DecoderWeights& w) {
+  Status wrong;
+  visit_weights(c, w, [&](const Slot& s, View& v) {
+    if (!wrong.ok()) return;
+    const std::string& name = source.kind == Source::Kind::gguf ? s.gguf : s.hf;
+    const View* found = source.tensors.find(name);
+    const bool vector = s.cols == 0;
+    if (!found)
+      wrong = unloadable(fmt::format("{}: the tensor {} is missing, which the config asks for; the file is incomplete or of another model.", source.path, name));
+    else if (found->dims[0] != s.rows || (found->rank == 2) == vector || (!vector && found->dims[1] != s.cols))
+      wrong = unloadable(fmt::format("{}: the tensor {} is {}, and the config asks for [{}{}].", source.path, name, to_string(*found), s.rows,
+                                     vector ? "" : fmt::format(", {}", s.cols)));
+    else if (!is_float(found->type) && (vector || !is_block(found->type)))
+      wrong = unloadable(fmt::format("{}: the tensor {} is of type {}, which is no type for it.", source.path, name, name_of(found->type)));
+    else
+      v = *found;
+  });
+  return wrong;
+}
+
+void alloc_weights(Arena& a, const DecoderConfig& c, DType type, DecoderWeights& w) {
+  visit_weights(c, w, [&](const Slot& s, View& v) { v = s.cols ? a.alloc({s.rows, s.cols}, type) : a.alloc({s.rows}, type); });
+}
+
+// Small enough to keep activations near 1: matrices ~ N(0, 1 / cols), norms near 1, biases small.
+void randomise(DecoderWeights& w, const DecoderConfig& c, uint64_t seed) {
+  uint32_t op = 0;
+  visit_weights(c, w, [&](const Slot& s, View& v) {
+    const RngKey key{.seed = seed, .op = op++};
+    const double width = s.cols ? std::sqrt(3.0 / double(s.cols)) : 0.2, centre = s.hf.ends_with("norm.weight") ? 1 : 0;
+    View flat = v.flat();
+    for (int64_t i = 0; i < v.count(); ++i) flat.set(centre + width * (2 * uniform(key, uint64_t(i)) - 1), i);
+  });
+}
+
+std::string label_of(const char* family, const Model& m) {
+  std::map<DType, int64_t> parameters;
+  for (const NamedWeight& w : m.weights) parameters[w.view.type] += w.view.count();
+  auto most = std::max_element(parameters.begin(), parameters.end(), [](auto& a, auto& b) { return a.second < b.second; });
+  const double n = double(m.parameters);
+  return fmt::format("{} {} {}", family, n >= 1e9 ? fmt::format("{:.2f}B", n / 1e9) : fmt::format("{:.1f}M", n / 1e6), name_of(most->first));
+}
+
+struct Decoder {
+  DecoderConfig config;
+  DecoderWeights weights;
+  Arena arena;                                                 // random or measured weights, and computed constants
+  Tensors files;
+};
+
+View logits(Ctx& x, const Decoder& d, const Batch& b, DType type) {
+  const DecoderConfig& c = d.config;
+  View h = decoder_hidden(x, c, d.weights, b, type, false);
+  if (b.sample_rows) {                                         // embed takes rows of any table
+    View rows = x.act({b.sample_rows.dims[0], c.dim}, type);
+    embed(x, {.ids = b.sample_rows, .table = h, .y = rows});
+    h = rows;
+  }
+  View u = x.act(h), out = x.act({h.dims[0], c.vocab}, type);
+  rms_norm(x, {.x = h, .w = d.weights.norm, .y = u, .eps = c.norm_eps});
+  gemm(x, {.a = u, .b = d.weights.head, .c = out});
+  return out;
+}
+
+View loss(Ctx& x, const Decoder& d, const Batch& b, DType type, bool recomputed) {
+  View h = decoder_hidden(x, d.config, d.weights, b, type, recomputed);
+  View u = x.act(h), out = x.act({1}, type);
+  rms_norm(x, {.x = h, .w = d.weights.norm, .y = u, .eps = d.config.norm_eps});
+  linear_cross_entropy(x, {.h = u, .w = d.weights.head, .targets = b.targets, .weights = b.loss_weights, .loss = out});
+  return out;
+}
+
+int64_t arena_bytes(const DecoderConfig& c, DType type) {
+  Arena measure;
+  DecoderWeights w;
+  alloc_weights(measure, c, type, w);
+  return measure.peak();
+}
+
+}  // namespace
+
+Result<Model> make_decoder(const char* family, const Source& source, const DecoderConfig& config, const LoadOptions& options) {
+  using Weights = LoadOptions::Weights;
+  const bool stored = options.weights == Weights::stored, random = options.weights == Weights::random;
+  const int64_t constants = 64 * 1024;
+  auto d = std::make_shared<Decoder>(Decoder{config, {}, Arena(stored ? constants : random ? arena_bytes(config, options.type) + constants : 0), {}});
+  if (stored) {
+    if (Status s = bind_stored(source, config, d->weights); !s.ok()) return s;
+    d->files = source.tensors;
+  } else if (options.weights == Weights::measured && source.kind == Source::Kind::gguf) {
+    if (Status s = bind_stored(source, config, d->weights); !s.ok()) return s;   // views of the mapped file; a plan touches none of it
+    d->files = source.tensors;
+  } else {
+    alloc_weights(d->arena, config, random ? options.type : config.stored, d->weights);
+    if (random) randomise(d->weights, config, options.seed);
+  }
+  const DType type = random ? options.type : DType::f32;
+  d->weights.inv_freq = d->arena.alloc({config.rope.rotary_dim / 2}, DType::f64);
+  if (!d->arena.measures()) rope_frequencies(config.rope, source.tensors.find("rope_freqs.weight"), d->weights.inv_freq);
+
+  Model m{.family = family, .vocab = config.vocab, .context = config.context, .kv = {config.layers, config.kv_heads, config.head_dim}, .activations = type};
+  visit_weights(config, d->weights, [&](const Slot& s, View& v) {
+    m.weights.push_back({s.hf, v});
+    m.parameters += v.count();
+    m.weight_bytes += v.bytes();
+  });
+  m.label = label_of(family, m);
+  m.logits = [d = d.get(), type](Ctx& x, const Batch& b) { return logits(x, *d, b, type); };
+  m.loss = [d = d.get(), type, recomputed = options.recompute](Ctx& x, const Batch& b) { return loss(x, *d, b, type, recomputed); };
+  if (random) m.arena = &d->arena;
+  m.storage = d;
+  return m;
+}
+
+}  // namespace ridge

@@ -1,0 +1,53 @@
+// A model once it is loaded: two functions over a context and a batch, the views of its weights, and the few facts that those who
+// run it need (how much state a token takes, how long a context is). What is inside a family stays in its file.
+#pragma once
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "model/batch.h"
+#include "model/source.h"
+#include "ops/ctx.h"
+
+namespace ridge {
+
+struct NamedWeight {
+  std::string name;                                            // as in an HF checkpoint: "model.layers.0.mlp.up_proj.weight"
+  View view;
+};
+
+struct Model {
+  std::string family;                                          // "llama"
+  std::string label;                                           // "llama 134.5M Q4_1": family, parameters, the type most weights have
+  int64_t vocab = 0, context = 0;
+  KvShape kv;
+  DType activations = DType::f32;
+  std::vector<NamedWeight> weights;
+  int64_t parameters = 0, weight_bytes = 0;                    // a tied head is counted once
+  std::function<View(Ctx&, const Batch&)> logits;              // f32 [sample rows, or all tokens; vocab]
+  std::function<View(Ctx&, const Batch&)> loss;                // [1]: sum over tokens of weight * -log p(target)
+  std::shared_ptr<void> storage;                               // what the views point into
+  const Arena* arena = nullptr;                                // of the weights, where they can be trained
+};
+
+struct LoadOptions {
+  // none: as stored, read-only. measured: views without memory, for a plan. random: drawn from `seed`, writable, of type `type`.
+  enum class Weights : uint8_t { stored, measured, random } weights = Weights::stored;
+  DType type = DType::f32;                                     // of random weights and of the activations that go with them
+  uint64_t seed = 0;
+  bool recompute = false;                                      // training keeps a layer's output only
+};
+
+// A family of models: one file in this folder, one line in list.h (docs/adding_a_model.md).
+struct Family {
+  const char* name;
+  const char* gguf_architecture;                               // general.architecture
+  const char* hf_architecture;                                 // config.json's architectures[0] or model_type, as HF writes them
+  Result<Model> (*load)(const Source&, const LoadOptions&);
+};
+
+// Finds the family that claims the source and loads it. A shape (config.json alone) is always `measured` or `random`.
+Result<Model> load_model(const Source& source, LoadOptions options = {});
+
+}  // namespace ridge
