@@ -1,5 +1,5 @@
 // Bump allocation with marks. Without memory it measures: the same function then yields its exact peak.
-// Memory is 64-byte aligned and zero at first. A step allocates nothing but from here.
+// Memory is 64-byte aligned and zero at first; pages that nobody touches cost nothing. A step allocates nothing but from here.
 #pragma once
 #include <algorithm>
 #include <atomic>
@@ -7,7 +7,6 @@
 #include <cstring>
 #include <initializer_list>
 #include <memory>
-#include <new>
 
 #include "base/check.h"
 #include "base/view.h"
@@ -18,10 +17,7 @@ class Arena {
  public:
   static constexpr int64_t kAlign = 64;
 
-  explicit Arena(int64_t bytes = 0)
-      : memory_(bytes ? static_cast<char*>(::operator new[](size_t(bytes), std::align_val_t(kAlign))) : nullptr), size_(bytes) {
-    if (bytes) memset(memory_.get(), 0, size_t(bytes));
-  }
+  explicit Arena(int64_t bytes = 0) : memory_(map(bytes), Unmap{bytes}), size_(bytes) {}
 
   View alloc(std::initializer_list<int64_t> dims, DType type) {
     View v = view_of(nullptr, type, dims);
@@ -58,15 +54,18 @@ class Arena {
   char* base() const { return memory_ ? memory_.get() : reinterpret_cast<char*>(fake_); }
 
  private:
-  struct Free {
-    void operator()(char* p) const { ::operator delete[](p, std::align_val_t(kAlign)); }
+  struct Unmap {
+    int64_t bytes;
+    void operator()(char* p) const { unmap(p, bytes); }
   };
+  static char* map(int64_t bytes);                             // null for 0 bytes; memory that is refused is fatal here: plan first
+  static void unmap(char* p, int64_t bytes);
   // Arenas that measure hand out addresses nobody may touch, each arena its own range, so that `owns` still tells them apart.
   static uint64_t next_fake() {
     static std::atomic<uint64_t> next{uint64_t(1) << 60};
     return next.fetch_add(uint64_t(1) << 46);
   }
-  std::unique_ptr<char[], Free> memory_;
+  std::unique_ptr<char[], Unmap> memory_;
   int64_t size_, used_ = 0, peak_ = 0;
   uint64_t fake_ = memory_ ? 0 : next_fake();
 };

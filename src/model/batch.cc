@@ -41,7 +41,7 @@ int64_t BatchBuffers::bytes_needed(const BatchCapacity& c) {
 }
 
 BatchBuffers::BatchBuffers(const BatchCapacity& capacity, bool memory)
-    : capacity_(capacity), arena_(memory ? bytes_needed(capacity) : 0), batch_(carve(arena_, capacity, &lengths_)) {
+    : capacity_(capacity), arena_(memory ? bytes_needed(capacity) : 0), full_(carve(arena_, capacity, &lengths_)), batch_(full_) {
   lengths_.queries.reserve(capacity.segments);
   lengths_.keys.reserve(capacity.segments);
 }
@@ -51,53 +51,65 @@ void BatchBuffers::plan(std::span<const int32_t> queries, std::span<const int32_
   lengths_.keys.assign(keys.begin(), keys.end());
 }
 
-void BatchBuffers::fill(std::span<const SegmentInput> segments, int64_t page_size) {
+void BatchBuffers::fill(std::span<const SegmentInput> segments, int64_t page_size, Fit fit, Rows rows) {
   RIDGE_CHECK(int64_t(segments.size()) <= capacity_.segments, "more segments than the batch's capacity");
   lengths_.queries.clear();
   lengths_.keys.clear();
-  int32_t* ids = batch_.ids.as<int32_t>();
-  int32_t* positions = batch_.positions.of.as<int32_t>();
-  int32_t* cu = batch_.segments.cu_seqlens.as<int32_t>();
-  int32_t* kv = batch_.segments.kv_lens.as<int32_t>();
+  rows_ = 0;
   int64_t t = 0, s = 0;
   for (const SegmentInput& in : segments) {
+    write_segment(in, s++, t, page_size);
     const int64_t n = int64_t(in.ids.size());
-    RIDGE_CHECK(t + n <= capacity_.tokens, "more tokens than the batch's capacity");
-    cu[s] = int32_t(t);
-    kv[s] = int32_t(in.past + n);
-    for (int64_t i = 0; i < n; ++i) {
-      ids[t + i] = in.ids[i];
-      positions[t + i] = int32_t(in.past + i);
+    for (int64_t i = rows == Rows::all ? 0 : n - 1; i < n && in.sampled; ++i) {
+      RIDGE_CHECK(rows_ < capacity_.rows, "more sample rows than the batch's capacity");
+      full_.sample_rows.as<int32_t>()[rows_++] = int32_t(t + i);
     }
-    if (batch_.pages) {
-      RIDGE_CHECK(int64_t(in.pages.size()) <= capacity_.pages && int64_t(in.pages.size()) * page_size >= in.past + n,
-                  "a segment's pages do not hold its tokens");
-      int32_t* table = batch_.pages.table.as<int32_t>(s);
-      std::copy(in.pages.begin(), in.pages.end(), table);
-      int64_t* slots = batch_.pages.slots.as<int64_t>(t);
-      for (int64_t i = 0; i < n; ++i) slots[i] = in.pages[(in.past + i) / page_size] * page_size + (in.past + i) % page_size;
-    }
-    lengths_.queries.push_back(int32_t(n));
-    lengths_.keys.push_back(kv[s]);
     t += n;
-    ++s;
   }
-  // Padding: empty segments at the end, tokens that belong to none and are written nowhere.
-  for (int64_t i = s; i <= capacity_.segments; ++i) cu[i] = int32_t(t);
-  for (int64_t i = s; i < capacity_.segments; ++i) kv[i] = 0;
-  for (int64_t i = t; i < capacity_.tokens; ++i) {
-    ids[i] = -1;
-    positions[i] = 0;
-    if (batch_.pages) batch_.pages.slots.as<int64_t>()[i] = -1;
-  }
-  if (batch_.sample_rows) std::fill_n(batch_.sample_rows.as<int32_t>(), capacity_.rows, -1);
+  write_padding(s, t);
+  KvCache const* cache = batch_.cache;
+  batch_ = full_;
+  batch_.cache = cache;
+  if (fit == Fit::exact) narrow(t, s);
 }
 
-void BatchBuffers::sample_last_rows() {
-  RIDGE_CHECK(capacity_.rows >= int64_t(lengths_.queries.size()), "fewer sample rows than segments");
-  int32_t* rows = batch_.sample_rows.as<int32_t>();
-  const int32_t* cu = batch_.segments.cu_seqlens.as<int32_t>();
-  for (size_t s = 0; s < lengths_.queries.size(); ++s) rows[s] = lengths_.queries[s] ? cu[s + 1] - 1 : -1;
+void BatchBuffers::write_segment(const SegmentInput& in, int64_t s, int64_t t, int64_t page_size) {
+  const int64_t n = int64_t(in.ids.size());
+  RIDGE_CHECK(t + n <= capacity_.tokens, "more tokens than the batch's capacity");
+  full_.segments.cu_seqlens.as<int32_t>()[s] = int32_t(t);
+  full_.segments.kv_lens.as<int32_t>()[s] = int32_t(in.past + n);
+  for (int64_t i = 0; i < n; ++i) {
+    full_.ids.as<int32_t>()[t + i] = in.ids[i];
+    full_.positions.of.as<int32_t>()[t + i] = int32_t(in.past + i);
+  }
+  lengths_.queries.push_back(int32_t(n));
+  lengths_.keys.push_back(int32_t(in.past + n));
+  if (!full_.pages) return;
+  RIDGE_CHECK(int64_t(in.pages.size()) <= capacity_.pages && int64_t(in.pages.size()) * page_size >= in.past + n,
+              "a segment's pages do not hold its tokens");
+  std::copy(in.pages.begin(), in.pages.end(), full_.pages.table.as<int32_t>(s));
+  int64_t* slots = full_.pages.slots.as<int64_t>(t);
+  for (int64_t i = 0; i < n; ++i) slots[i] = in.pages[(in.past + i) / page_size] * page_size + (in.past + i) % page_size;
+}
+
+// Empty segments at the end, tokens that belong to none and are written nowhere, rows nobody wants.
+void BatchBuffers::write_padding(int64_t s, int64_t t) {
+  for (int64_t i = s; i <= capacity_.segments; ++i) full_.segments.cu_seqlens.as<int32_t>()[i] = int32_t(t);
+  std::fill(full_.segments.kv_lens.as<int32_t>(s), full_.segments.kv_lens.as<int32_t>(capacity_.segments), 0);
+  std::fill(full_.ids.as<int32_t>(t), full_.ids.as<int32_t>(capacity_.tokens), -1);
+  std::fill(full_.positions.of.as<int32_t>(t), full_.positions.of.as<int32_t>(capacity_.tokens), 0);
+  if (full_.pages) std::fill(full_.pages.slots.as<int64_t>(t), full_.pages.slots.as<int64_t>(capacity_.tokens), -1);
+  if (full_.sample_rows) std::fill(full_.sample_rows.as<int32_t>(rows_), full_.sample_rows.as<int32_t>(capacity_.rows), -1);
+}
+
+void BatchBuffers::narrow(int64_t tokens, int64_t segments) {
+  batch_.ids = full_.ids.rows(0, tokens);
+  batch_.positions.of = full_.positions.of.rows(0, tokens);
+  batch_.segments.cu_seqlens = full_.segments.cu_seqlens.rows(0, segments + 1);
+  batch_.segments.kv_lens = full_.segments.kv_lens.rows(0, segments);
+  if (full_.pages) batch_.pages = {full_.pages.table.rows(0, segments), full_.pages.slots.rows(0, tokens)};
+  if (full_.sample_rows) batch_.sample_rows = full_.sample_rows.rows(0, rows_);
+  if (full_.targets) batch_.targets = full_.targets.rows(0, tokens), batch_.loss_weights = full_.loss_weights.rows(0, tokens);
 }
 
 }  // namespace ridge

@@ -1,8 +1,8 @@
 // The ragged batch: the one layout of tokens for serving and training. Flat tokens, segments by type, positions, pages, sample
 // rows, targets and loss weights. No padded [batch, time] form exists.
 //
-// A BatchBuffers owns the memory of one capacity (a bucket): its views keep their addresses and dims from step to step, only
-// contents change, so a captured step can be replayed. Without memory it serves plans.
+// A BatchBuffers owns the memory of one capacity. Filled as a bucket, its views keep addresses and dims from step to step and only
+// contents change, so a captured step can be replayed; filled exactly, dims are the step's own. Without memory it serves plans.
 #pragma once
 #include <cstdint>
 #include <span>
@@ -58,6 +58,7 @@ struct SegmentInput {
   std::span<const int32_t> ids;                                // this step's tokens
   int32_t past = 0;                                            // tokens already in the cache
   std::span<const int32_t> pages;                              // page numbers, enough for past + ids; empty without a cache
+  bool sampled = true;                                         // its last token's logits are wanted
 };
 
 class BatchBuffers {
@@ -67,21 +68,28 @@ class BatchBuffers {
   BatchBuffers(const BatchBuffers&) = delete;
 
   Batch& batch() { return batch_; }
+  int64_t rows() const { return rows_; }                       // sample rows of the last fill
   SegmentLengths& lengths() { return lengths_; }
   const BatchCapacity& capacity() const { return capacity_; }
   int64_t bytes() const { return arena_.peak(); }
 
-  // Writes a step's contents; positions count from `past`. page_size is the cache's.
-  void fill(std::span<const SegmentInput> segments, int64_t page_size);
-  void sample_last_rows();                                     // sample_rows = last token of each segment
+  // Writes a step's contents; positions count from `past`. page_size is the cache's. sample_rows: every token, or the last one of
+  // each segment that asks.
+  enum class Fit : uint8_t { exact, bucket };
+  enum class Rows : uint8_t { last, all };
+  void fill(std::span<const SegmentInput> segments, int64_t page_size, Fit fit, Rows rows = Rows::last);
   void plan(std::span<const int32_t> queries, std::span<const int32_t> keys);  // lengths alone
 
  private:
+  void write_segment(const SegmentInput& in, int64_t s, int64_t t, int64_t page_size);
+  void write_padding(int64_t s, int64_t t);
+  void narrow(int64_t tokens, int64_t segments);
   static int64_t bytes_needed(const BatchCapacity& c);
   BatchCapacity capacity_;
   Arena arena_;
   SegmentLengths lengths_;
-  Batch batch_;
+  int64_t rows_ = 0;
+  Batch full_, batch_;                                         // of the whole capacity; as last filled
 };
 
 }  // namespace ridge

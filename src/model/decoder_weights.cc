@@ -117,6 +117,7 @@ View logits(Ctx& x, const Decoder& d, const Batch& b, DType type) {
   const DecoderConfig& c = d.config;
   View h = decoder_hidden(x, c, d.weights, b, type, false);
   if (b.sample_rows) {                                         // embed takes rows of any table
+    if (b.sample_rows.dims[0] == 0) return x.act({0, c.vocab}, type);  // a chunk of a prompt: nobody asks for logits yet
     View rows = x.act({b.sample_rows.dims[0], c.dim}, type);
     embed(x, {.ids = b.sample_rows, .table = h, .y = rows});
     h = rows;
