@@ -32,7 +32,7 @@ void sampling(CLI::App* verb, SamplingOptions& s) {
   verb->add_option("-s,--seed", s.seed, "same seed, same text (default: from the clock)")->check(CLI::Range(int64_t(0), INT64_MAX));
 }
 
-void text_input(CLI::App* verb, TextOptions& o) {
+void text_input(CLI::App* verb, TextVerb& o) {
   verb->add_option("input", o.input, "a file, - for standard input, or the text itself");
   auto* text = verb->add_option_function<std::string>("-p,--prompt", [&o](const std::string& t) { o.text = t, o.has_text = true; }, "the text");
   verb->add_option("-f,--file", o.file, "a file to read the text from")->excludes(text);
@@ -48,7 +48,7 @@ int main(int argc, char** argv) {
   app.footer("Exit codes: 0 done, 1 failed, 2 usage, 3 the model cannot be loaded, 130 interrupted.");
   int code = 0;
 
-  RunOptions run;
+  RunVerb run;
   auto* v = app.add_subcommand("run", "answer a prompt");
   common(v, run, "a GGUF file, or a folder with config.json and safetensors");
   state(v, run);
@@ -60,7 +60,7 @@ int main(int argc, char** argv) {
   sampling(v, run.sampling);
   v->callback([&] { code = run_verb(run); });
 
-  ChatOptions chat;
+  ChatVerb chat;
   v = app.add_subcommand("chat", "talk with a model; /help inside lists the commands");
   common(v, chat, "a GGUF file, or a folder with config.json and safetensors");
   state(v, chat);
@@ -69,7 +69,7 @@ int main(int argc, char** argv) {
   sampling(v, chat.sampling);
   v->callback([&] { code = chat_verb(chat); });
 
-  PlanOptions plan;
+  PlanVerb plan;
   v = app.add_subcommand("plan", "what a step must cost: FLOPs, bytes, bound, rows; nothing is executed");
   common(v, plan, "a GGUF file, a folder, or a config.json alone");
   state(v, plan);
@@ -80,7 +80,7 @@ int main(int argc, char** argv) {
   v->add_option("--type", plan.type, "type of the weights of a config.json (default: what it says)");
   v->callback([&] { code = plan_verb(plan); });
 
-  BenchOptions bench;
+  BenchVerb bench;
   v = app.add_subcommand("bench", "prefill and decode rates beside their bounds");
   common(v, bench, "a GGUF file, or a folder with config.json and safetensors");
   v->add_option("--kv-type", bench.kv_type, "type of cached keys and values")->check(CLI::IsMember({"f32", "f16", "bf16"}));
@@ -92,20 +92,20 @@ int main(int argc, char** argv) {
   v->add_option("--ledger", bench.ledger, "also write the rows to this ledger file");
   v->callback([&] { code = bench_verb(bench); });
 
-  TextOptions score;
+  TextVerb score;
   v = app.add_subcommand("score", "log-probability of every token of a text, and its perplexity");
   common(v, score, "a GGUF file, or a folder with config.json and safetensors");
   state(v, score);
   text_input(v, score);
   v->callback([&] { code = score_verb(score); });
 
-  TextOptions tokenize;
+  TextVerb tokenize;
   v = app.add_subcommand("tokenize", "the tokens of a text");
   common(v, tokenize, "a GGUF file, or a folder with tokenizer.json");
   text_input(v, tokenize);
   v->callback([&] { code = tokenize_verb(tokenize); });
 
-  InfoOptions info;
+  InfoVerb info;
   v = app.add_subcommand("info", "what a model file says of itself");
   common(v, info, "a GGUF file, a folder, or a config.json alone");
   v->add_flag("--tensors", info.tensors, "list every tensor");
@@ -123,7 +123,7 @@ int main(int argc, char** argv) {
   v->add_flag("--json", op.json, "print one JSON document (docs/json.md)");
   v->callback([&] { code = run_op_verb(op); });
 
-  DoctorOptions doctor;
+  DoctorVerb doctor;
   v = app.add_subcommand("doctor", "measure this machine's ceilings and name what makes timings jitter");
   v->add_option("-t,--threads", doctor.threads, "threads")->check(CLI::Range(1, 1024));
   v->add_flag("!--no-measure", doctor.measure, "only look, measure nothing");

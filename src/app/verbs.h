@@ -25,7 +25,7 @@ struct SamplingOptions {
   int64_t seed = -1;                                           // -1: from the clock, shown in --json
 };
 
-struct RunOptions : CommonOptions {
+struct RunVerb : CommonOptions {
   std::vector<std::string> prompts;                            // several are answered in one batch
   std::string prompt_file, system;
   int64_t tokens = 256;
@@ -33,54 +33,54 @@ struct RunOptions : CommonOptions {
   SamplingOptions sampling;
 };
 
-struct ChatOptions : CommonOptions {
+struct ChatVerb : CommonOptions {
   std::string system;
   int64_t tokens = 1024;
   SamplingOptions sampling;
 };
 
-struct PlanOptions : CommonOptions {
+struct PlanVerb : CommonOptions {
   int64_t prompt = 0;                                          // tokens of a prefill; 0: one decode step
   int64_t depth = 0, batch = 1;
   std::string machine;                                         // a machine file; empty: this CPU
   std::string type;                                            // what a shape's weights would be stored as; empty: its config's type
 };
 
-struct BenchOptions : CommonOptions {
+struct BenchVerb : CommonOptions {
   std::vector<int64_t> prompts = {512}, tokens = {128}, depths = {0};
   int repeats = 5;
   std::string output = "md";                                   // md, csv or json
   std::string ledger;                                          // append rows to this file
 };
 
-struct TextOptions : CommonOptions {                           // score and tokenize
+struct TextVerb : CommonOptions {                           // score and tokenize
   std::string input;                                           // a file that exists, "-" for standard input, or the text itself
   std::string text, file;                                      // -p, -f: unmistakable forms
   bool has_text = false, no_bos = false, parse_special = false;
 };
 
-struct InfoOptions : CommonOptions {
+struct InfoVerb : CommonOptions {
   bool tensors = false;
 };
 
-struct DoctorOptions {
+struct DoctorVerb {
   bool json = false, measure = true;
   int threads = 0;
 };
 
-int run_verb(const RunOptions& o);
-int chat_verb(const ChatOptions& o);
-int plan_verb(const PlanOptions& o);
-int bench_verb(const BenchOptions& o);
-int score_verb(const TextOptions& o);
-int tokenize_verb(const TextOptions& o);
-int info_verb(const InfoOptions& o);
-int doctor_verb(const DoctorOptions& o);
+int run_verb(const RunVerb& o);
+int chat_verb(const ChatVerb& o);
+int plan_verb(const PlanVerb& o);
+int bench_verb(const BenchVerb& o);
+int score_verb(const TextVerb& o);
+int tokenize_verb(const TextVerb& o);
+int info_verb(const InfoVerb& o);
+int doctor_verb(const DoctorVerb& o);
 int version_verb(bool json);
 
 // ---- what the verbs share
 int report(const Status& s);                                   // one line on stderr; the exit code
 void print_json(const Json& j);                                // one document on stdout
-Result<std::string> read_input(const TextOptions& o);
+Result<std::string> read_input(const TextVerb& o);
 
 }  // namespace ridge

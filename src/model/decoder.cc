@@ -27,14 +27,18 @@ void decoder_layer(Ctx& x, const DecoderConfig& c, const DecoderLayer& l, const 
   gemm(x, {.a = u, .b = l.v, .c = v, .bias = l.v_bias});
   // The three share one buffer; rotated queries and keys have one of their own only when the pass is recorded.
   View turned = x.next(qkv);
-  View qh = q.heads(c.heads), kh = k.heads(c.kv_heads), vh = v.heads(c.kv_heads);
+  View k_flat = k.heads(c.kv_heads), v_flat = v.heads(c.kv_heads);
   View q_out = turned.cols(0, q_dim).heads(c.heads), k_out = turned.cols(q_dim, kv_dim).heads(c.kv_heads);
-  Rope::Args turn{.q = qh, .k = kh, .positions = b.positions, .inv_freq = inv_freq, .q_out = q_out, .k_out = k_out, .config = c.rope,
-                  .q_norm = l.q_norm, .k_norm = l.k_norm, .eps = c.norm_eps};
-  if (cache) turn.v = vh, turn.k_pages = cache->k, turn.v_pages = cache->v, turn.slots = b.pages.slots;
+  Rope::Args turn{.q = q.heads(c.heads), .k = k_flat, .positions = b.positions, .q_out = q_out, .k_out = k_out, .frequencies = c.rope,
+                  .inv_freq = inv_freq, .rotary_dim = c.rotary_dim, .pairs = c.pairs, .q_norm = l.q_norm, .k_norm = l.k_norm, .eps = c.norm_eps};
+  Attention::Args attend{.q = q_out, .k = k_out, .v = v_flat, .segments = b.segments, .o = o.heads(c.heads),
+                         .scale = 1 / std::sqrt(double(c.head_dim)), .window = window};
+  if (cache) {                                                 // keys and values go to their pages, and attention reads them there
+    turn.k_out = {}, turn.v = v_flat, turn.k_pages = cache->k, turn.v_pages = cache->v, turn.pages = b.pages;
+    attend.k = cache->k, attend.v = cache->v, attend.pages = b.pages;
+  }
   rope(x, turn);
-  attention(x, {.q = q_out, .k = cache ? cache->k : k_out, .v = cache ? cache->v : vh, .segments = b.segments, .pages = b.pages,
-                .o = o.heads(c.heads), .scale = 1 / std::sqrt(double(c.head_dim)), .window = window});
+  attention(x, attend);
   View mid = x.next(h_in);
   gemm(x, {.a = o, .b = l.o, .c = mid, .bias = l.o_bias, .residual = h_in});
 

@@ -15,7 +15,9 @@ namespace ridge {
 struct DecoderConfig {
   int64_t vocab = 0, dim = 0, layers = 0, heads = 0, kv_heads = 0, head_dim = 0, ffn = 0, context = 0;
   double norm_eps = 1e-5;
-  RopeConfig rope;
+  RopeFrequencies rope;
+  RopePairs pairs = RopePairs::half_split;
+  int64_t rotary_dim = 0;
   bool tied = false;                                           // the head is the embedding
   bool qkv_bias = false, o_bias = false, mlp_bias = false, qk_norm = false;
   std::vector<int64_t> window;                                 // a layer each: keys a query sees, 0 for all; empty: all, everywhere
@@ -36,7 +38,7 @@ struct DecoderWeights {
   View embed;                                                  // [vocab, dim]
   View norm;                                                   // [dim]
   View head;                                                   // [vocab, dim]; the embedding itself where tied
-  View inv_freq;                                               // [rotary_dim / 2], computed
+  View inv_freq;                                               // [rotary_dim / 2] f64, computed from the config
   std::vector<DecoderLayer> layers;
 };
 

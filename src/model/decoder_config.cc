@@ -12,6 +12,7 @@ constexpr int64_t kMostLayers = 4096, kMostDim = 1 << 20, kMostVocab = 1 << 24;
 void sane(JsonFields& f, const DecoderConfig& c, const char* heads_key) {
   if (!f.status().ok()) return;
   if (c.heads % c.kv_heads) f.complain(heads_key, "is not a multiple of the number of key/value heads");
+  if (const std::string wrong = check_frequencies(c.rope); !wrong.empty()) f.complain("rope", wrong);
   if (c.head_dim % 2) f.complain(heads_key, "leaves an odd head size, which rotary positions cannot turn");
 }
 
@@ -32,14 +33,17 @@ void read_hf_scaling(JsonFields& f, const Json& json, const std::string& where, 
     c.rope.factor = s.need_number("factor");
     c.rope.low_freq_factor = s.need_number("low_freq_factor");
     c.rope.high_freq_factor = s.need_number("high_freq_factor");
-    c.rope.original_context = s.need_int("original_max_position_embeddings", 1);
+    c.rope.original_context = double(s.need_int("original_max_position_embeddings", 1));
   } else if (type == "yarn") {
     c.rope.scaling = RopeScaling::yarn;
     c.rope.factor = s.need_number("factor");
-    c.rope.original_context = s.get_int("original_max_position_embeddings", context, 1);
+    c.rope.original_context = double(s.get_int("original_max_position_embeddings", context, 1));
     c.rope.beta_fast = s.get_number("beta_fast", 32);
     c.rope.beta_slow = s.get_number("beta_slow", 1);
     c.rope.attention_factor = s.get_number("attention_factor", 0);
+    c.rope.truncate = s.get_bool("truncate", true);
+    c.rope.mscale = s.get_number("mscale", 0);
+    c.rope.mscale_all_dim = s.get_number("mscale_all_dim", 0);
   } else {
     f.complain("rope_scaling", "is of type " + quoted(type) + ", and this build knows linear, llama3 and yarn");
   }
@@ -93,15 +97,14 @@ void read_gguf(JsonFields& f, const std::string& a, DecoderConfig& c) {
     f.complain(a + ".attention.value_length", "differs from the key length, which this family does not know");
   c.norm_eps = f.get_number(a + ".attention.layer_norm_rms_epsilon", 1e-5);
   c.rope.theta = f.get_number(a + ".rope.freq_base", 10000);
-  c.rope.rotary_dim = f.get_int(a + ".rope.dimension_count", c.head_dim, 2, c.head_dim);
+  c.rotary_dim = f.get_int(a + ".rope.dimension_count", c.head_dim, 2, c.head_dim);
   const std::string type = f.get_string(a + ".rope.scaling.type", "none");
   c.rope.factor = f.get_number(a + ".rope.scaling.factor", 1);
-  c.rope.original_context = f.get_int(a + ".rope.scaling.original_context_length", c.context, 1);
+  c.rope.original_context = double(f.get_int(a + ".rope.scaling.original_context_length", c.context, 1));
   if (type == "linear") {
     c.rope.scaling = RopeScaling::linear;
   } else if (type == "yarn") {
     c.rope.scaling = RopeScaling::yarn;
-    c.rope.attention_factor = 0;
   } else if (type != "none") {
     f.complain(a + ".rope.scaling.type", "is " + quoted(type) + ", and this build knows none, linear and yarn");
   }
@@ -132,7 +135,7 @@ Result<DecoderConfig> read_decoder_config(const Source& source, DecoderConfig c)
     if (f.status().ok()) sane(f, c, (a + ".attention.head_count").c_str());
   } else {
     read_hf(f, source.config, source.config_name, source.kind == Source::Kind::shape || source.tensors.find("lm_head.weight"), c);
-    if (f.status().ok()) c.rope.rotary_dim = int64_t(double(c.head_dim) * f.get_number("partial_rotary_factor", 1)) / 2 * 2;
+    if (f.status().ok()) c.rotary_dim = int64_t(double(c.head_dim) * f.get_number("partial_rotary_factor", 1)) / 2 * 2;
     if (f.status().ok()) sane(f, c, "num_attention_heads");
   }
   if (!f.status().ok()) return Status(Code::unloadable, f.status().sentence());

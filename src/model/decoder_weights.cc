@@ -84,7 +84,8 @@ Status bind_stored(const Source& source, const DecoderConfig& c, DecoderWeights&
 }
 
 void alloc_weights(Arena& a, const DecoderConfig& c, DType type, DecoderWeights& w) {
-  visit_weights(c, w, [&](const Slot& s, View& v) { v = s.cols ? a.alloc({s.rows, s.cols}, type) : a.alloc({s.rows}, type); });
+  const DType vectors = is_block(type) ? DType::f32 : type;   // norms and biases are never block-quantised
+  visit_weights(c, w, [&](const Slot& s, View& v) { v = s.cols ? a.alloc({s.rows, s.cols}, type) : a.alloc({s.rows}, vectors); });
 }
 
 // Small enough to keep activations near 1: matrices ~ N(0, 1 / cols), norms near 1, biases small.
@@ -136,6 +137,17 @@ View loss(Ctx& x, const Decoder& d, const Batch& b, DType type, bool recomputed)
   return out;
 }
 
+// GGUF files of Llama 3 state their scaling as a divisor for each frequency.
+Status compute_frequencies(const Source& source, const DecoderConfig& c, const View& inv_freq) {
+  rope_frequencies(c.rope, inv_freq);
+  const View* divisors = source.kind == Source::Kind::gguf ? source.tensors.find("rope_freqs.weight") : nullptr;
+  if (!divisors) return {};
+  if (divisors->rank != 1 || divisors->dims[0] != inv_freq.dims[0] || !is_float(divisors->type))
+    return unloadable(fmt::format("{}: the tensor rope_freqs.weight is {}, and {} frequencies are to be divided by it.", source.path, to_string(*divisors), inv_freq.dims[0]));
+  for (int64_t i = 0; i < inv_freq.dims[0]; ++i) inv_freq.set(inv_freq.get(i) / divisors->get(i), i);
+  return {};
+}
+
 int64_t arena_bytes(const DecoderConfig& c, DType type) {
   Arena measure;
   DecoderWeights w;
@@ -157,12 +169,13 @@ Result<Model> make_decoder(const char* family, const Source& source, const Decod
     if (Status s = bind_stored(source, config, d->weights); !s.ok()) return s;   // views of the mapped file; a plan touches none of it
     d->files = source.tensors;
   } else {
-    alloc_weights(d->arena, config, random ? options.type : config.stored, d->weights);
+    alloc_weights(d->arena, config, random ? options.type : options.stored.value_or(config.stored), d->weights);
     if (random) randomise(d->weights, config, options.seed);
   }
   const DType type = random ? options.type : DType::f32;
-  d->weights.inv_freq = d->arena.alloc({config.rope.rotary_dim / 2}, DType::f64);
-  if (!d->arena.measures()) rope_frequencies(config.rope, source.tensors.find("rope_freqs.weight"), d->weights.inv_freq);
+  d->weights.inv_freq = d->arena.alloc({config.rotary_dim / 2}, DType::f64);
+  if (!d->arena.measures())
+    if (Status s = compute_frequencies(source, config, d->weights.inv_freq); !s.ok()) return s;
 
   Model m{.family = family, .vocab = config.vocab, .context = config.context, .kv = {config.layers, config.kv_heads, config.head_dim}, .activations = type};
   visit_weights(config, d->weights, [&](const Slot& s, View& v) {

@@ -9,7 +9,7 @@ namespace {
 Result<Model> load(const Source& source, const LoadOptions& options) {
   Result<DecoderConfig> c = read_decoder_config(source);
   if (!c) return c.status();
-  c->rope.interleaved = source.kind == Source::Kind::gguf;
+  if (source.kind == Source::Kind::gguf) c->pairs = RopePairs::interleaved;
   return make_decoder("llama", source, *c, options);
 }
 }  // namespace

@@ -3,6 +3,7 @@
 #pragma once
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,7 @@ struct LoadOptions {
   // none: as stored, read-only. measured: views without memory, for a plan. random: drawn from `seed`, writable, of type `type`.
   enum class Weights : uint8_t { stored, measured, random } weights = Weights::stored;
   DType type = DType::f32;                                     // of random weights and of the activations that go with them
+  std::optional<DType> stored{};                               // what measured weights of a shape are stored as; its config's type
   uint64_t seed = 0;
   bool recompute = false;                                      // training keeps a layer's output only
 };

@@ -43,6 +43,14 @@ std::vector<Refusal> refusals(const Ctx& x, const Kernel<Op>& picked, const type
   return all;
 }
 
+// A plan for a place that this build has no row for shows the bound and says so.
+template <class Op>
+void enter_plan(Ctx& x, const Kernel<Op>& row, const typename Op::Args& a) {
+  if (row.place == x.runtime().place)
+    return enter(x, Op::name, row.name, Op::shape(a), cost_of<Op>(a), row.speed, 0, refusals<Op>(x, row, a));
+  enter(x, Op::name, "none", Op::shape(a), cost_of<Op>(a), {.compute = 1, .memory = 1}, 0, {{"none", "this build has no row for that device"}});
+}
+
 template <class Op>
 bool same_args(const std::any& a, const std::any& b) {
   return std::any_cast<const typename Op::Args&>(a) == std::any_cast<const typename Op::Args&>(b);
@@ -73,8 +81,7 @@ void call(Ctx& x, const typename Op::Args& a) {
   char* scratch = row.workspace ? x.acts().raw(row.workspace(a)) : nullptr;
   switch (x.mode()) {
     case Mode::plan:
-      if (x.ledger)
-        detail::enter(x, Op::name, row.name, Op::shape(a), cost_of<Op>(a), row.speed, 0, detail::refusals<Op>(x, row, a));
+      if (x.ledger) detail::enter_plan<Op>(x, row, a);
       break;
     case Mode::capture:
       x.captured->add({Op::name, row.name, a, scratch, detail::same_args<Op>,

@@ -1,0 +1,47 @@
+#include "app/loaded.h"
+
+#include "device/topology.h"
+#include "io/tokenizer_load.h"
+#include "meter/machine_store.h"
+
+namespace ridge {
+
+int threads_of(int wanted) { return wanted > 0 ? wanted : default_threads(); }
+
+DType kv_dtype(const std::string& name) { return name == "f32" ? DType::f32 : name == "bf16" ? DType::bf16 : DType::f16; }
+
+Result<std::unique_ptr<Tokenizer>> load_tokenizer(const Source& source) {
+  if (source.kind == Source::Kind::shape) return unloadable(source.path + ": a config.json alone has no tokenizer; name the model's folder or a GGUF file.");
+  Result<Tokenizer> t = source.gguf ? tokenizer_from_gguf(*source.gguf) : tokenizer_from_hf(source.path);
+  if (!t) return t.status();
+  return std::make_unique<Tokenizer>(std::move(*t));
+}
+
+std::string load_chat_template(const Source& source) {
+  if (source.gguf) return source.gguf->metadata.get_string("tokenizer.chat_template");
+  if (Result<Json> config = read_json(source.path + "/tokenizer_config.json")) return config->get_string("chat_template");
+  return {};
+}
+
+Result<std::unique_ptr<Loaded>> load(const CommonOptions& o) {
+  Result<Source> source = open_source(o.model);
+  if (!source) return source.status();
+  auto l = std::make_unique<Loaded>();
+  l->source = std::move(*source);
+  Result<std::unique_ptr<Tokenizer>> tokenizer = load_tokenizer(l->source);
+  if (!tokenizer) return tokenizer.status();
+  l->tokenizer = std::move(*tokenizer);
+  Result<Model> model = load_model(l->source);
+  if (!model) return model.status();
+  l->model = std::move(*model);
+  if (l->tokenizer->size() > l->model.vocab)
+    return unloadable(o.model + ": the tokenizer knows " + std::to_string(l->tokenizer->size()) + " tokens and the model only " +
+                      std::to_string(l->model.vocab) + "; they are not of one model.");
+  l->chat_template = load_chat_template(l->source);
+  l->runtime = std::make_unique<Runtime>(threads_of(o.threads));
+  l->runtime->strict = o.strict;
+  l->machine = this_machine(l->runtime->pool.threads());
+  return l;
+}
+
+}  // namespace ridge

@@ -1,0 +1,29 @@
+// A model ready to be used by a verb: its source, weights, tokenizer, chat template and runtime.
+#pragma once
+#include <memory>
+#include <string>
+
+#include "app/verbs.h"
+#include "io/tokenizer.h"
+#include "meter/machine.h"
+#include "model/model.h"
+#include "serve/runner.h"
+
+namespace ridge {
+
+struct Loaded {
+  Source source;
+  Model model;
+  std::unique_ptr<Tokenizer> tokenizer;
+  std::string chat_template;                                   // empty when the model has none
+  std::unique_ptr<Runtime> runtime;
+  Machine machine;
+};
+
+Result<std::unique_ptr<Loaded>> load(const CommonOptions& o);
+Result<std::unique_ptr<Tokenizer>> load_tokenizer(const Source& source);
+std::string load_chat_template(const Source& source);
+DType kv_dtype(const std::string& name);
+int threads_of(int wanted);                                    // the default where nothing is wanted
+
+}  // namespace ridge

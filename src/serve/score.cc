@@ -1,0 +1,50 @@
+#include "serve/score.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace ridge {
+
+namespace {
+
+double log_sum_exp(std::span<const float> logits, float top) {
+  double sum = 0;
+  for (float l : logits) sum += std::exp(double(l) - top);
+  return top + std::log(sum);
+}
+
+}  // namespace
+
+Result<Score> score(Runner& runner, std::span<const int32_t> ids, const std::function<void(int64_t, std::span<const float>)>& each) {
+  const int64_t n = int64_t(ids.size()), context = runner.options().context, vocab = runner.model().vocab;
+  if (n == 0) return failed("There is no token to score; the text is empty.");
+  if (n > context) return failed(fmt::format("The text has {} tokens and the context holds {}; give a shorter text or a larger --context.", n, context));
+  SequenceState state;
+  runner.pool().grow(state, n);
+  Score s;
+  s.top1.resize(n);
+  s.logprobs.resize(n - 1);
+  const int64_t chunk = std::min(runner.options().step_tokens, runner.options().step_rows);
+  for (int64_t from = 0; from < n; from += chunk) {
+    const auto part = ids.subspan(from, std::min(chunk, n - from));
+    const Runner::Input input{&state, part};
+    const View logits = runner.step({&input, 1}, BatchBuffers::Rows::all);
+    runner.runtime().pool.parallel(int64_t(part.size()), [&](int64_t i, int) {
+      const std::span<const float> row(logits.as<float>(i), vocab);
+      const auto top = std::max_element(row.begin(), row.end());
+      s.top1[from + i] = int32_t(top - row.begin());
+      if (from + i + 1 < n) s.logprobs[from + i] = row[ids[from + i + 1]] - log_sum_exp(row, *top);
+    });
+    if (each)
+      for (int64_t i = 0; i < int64_t(part.size()); ++i) each(from + i, {logits.as<float>(i), size_t(vocab)});
+  }
+  runner.pool().release(state);
+  double sum = 0;
+  for (double l : s.logprobs) sum += l;
+  s.perplexity = std::exp(-sum / double(n - 1));
+  return s;
+}
+
+}  // namespace ridge
