@@ -21,7 +21,7 @@ void decoder_layer(Ctx& x, const DecoderConfig& c, const DecoderLayer& l, const 
 
   View u = x.act(h_in), qkv = x.act({n, q_dim + 2 * kv_dim}, t), o = x.act({n, q_dim}, t);
   View q = qkv.cols(0, q_dim), k = qkv.cols(q_dim, kv_dim), v = qkv.cols(q_dim + kv_dim, kv_dim);
-  rms_norm(x, {.x = h_in, .w = l.attn_norm, .y = u, .eps = c.norm_eps});
+  rms_norm(x, {.x = h_in, .y = u, .w = l.attn_norm, .eps = c.norm_eps});
   gemm(x, {.a = u, .b = l.q, .c = q, .bias = l.q_bias});
   gemm(x, {.a = u, .b = l.k, .c = k, .bias = l.k_bias});
   gemm(x, {.a = u, .b = l.v, .c = v, .bias = l.v_bias});
@@ -43,7 +43,7 @@ void decoder_layer(Ctx& x, const DecoderConfig& c, const DecoderLayer& l, const 
   gemm(x, {.a = o, .b = l.o, .c = mid, .bias = l.o_bias, .residual = h_in});
 
   View u2 = x.act(h_in), f = x.act({n, c.ffn}, t);
-  rms_norm(x, {.x = mid, .w = l.ffn_norm, .y = u2, .eps = c.norm_eps});
+  rms_norm(x, {.x = mid, .y = u2, .w = l.ffn_norm, .eps = c.norm_eps});
   gemm(x, {.a = u2, .b = l.up, .c = f, .gate = l.gate, .bias = l.up_bias, .gate_bias = l.gate_bias, .act = Activation::silu});
   gemm(x, {.a = f, .b = l.down, .c = h_out, .bias = l.down_bias, .residual = mid});
 }

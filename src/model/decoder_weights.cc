@@ -124,16 +124,16 @@ View logits(Ctx& x, const Decoder& d, const Batch& b, DType type) {
     h = rows;
   }
   View u = x.act(h), out = x.act({h.dims[0], c.vocab}, type);
-  rms_norm(x, {.x = h, .w = d.weights.norm, .y = u, .eps = c.norm_eps});
+  rms_norm(x, {.x = h, .y = u, .w = d.weights.norm, .eps = c.norm_eps});
   gemm(x, {.a = u, .b = d.weights.head, .c = out});
   return out;
 }
 
 View loss(Ctx& x, const Decoder& d, const Batch& b, DType type, bool recomputed) {
   View h = decoder_hidden(x, d.config, d.weights, b, type, recomputed);
-  View u = x.act(h), out = x.act({1}, type);
-  rms_norm(x, {.x = h, .w = d.weights.norm, .y = u, .eps = d.config.norm_eps});
-  linear_cross_entropy(x, {.h = u, .w = d.weights.head, .targets = b.targets, .weights = b.loss_weights, .loss = out});
+  View u = x.act(h), out = x.act({1}, type), lse = x.act({b.tokens()}, type);
+  rms_norm(x, {.x = h, .y = u, .w = d.weights.norm, .eps = d.config.norm_eps});
+  linear_cross_entropy(x, {.h = u, .w = d.weights.head, .target = b.targets, .weight = b.loss_weights, .loss = out, .lse = lse});
   return out;
 }
 

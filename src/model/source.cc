@@ -17,10 +17,10 @@ Result<Source> open_hf(const std::string& folder) {
   Source s{.path = folder, .kind = Source::Kind::hf, .config_name = folder + "/config.json"};
   Result<Json> config = read_json(s.config_name);
   if (!config) return config.status();
-  Result<Tensors> tensors = open_safetensors(folder);
-  if (!tensors) return tensors.status();
+  Result<Safetensors> weights = open_safetensors(folder);
+  if (!weights) return weights.status();
   s.config = std::move(*config);
-  s.tensors = std::move(*tensors);
+  s.tensors = std::move(weights->tensors);
   return s;
 }
 
