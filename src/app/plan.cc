@@ -66,7 +66,7 @@ int plan_verb(const PlanVerb& o) {
     Result<DType> type = type_named(o.type);
     if (!type) return report(type.status());
     if (source->kind == Source::Kind::gguf) return report(usage_error("--type is for a config.json; a GGUF file says itself how its weights are stored."));
-    options.stored = *type;
+    options.stored_type = *type;
   }
   Result<Model> model = load_model(*source, options);
   if (!model) return report(model.status());

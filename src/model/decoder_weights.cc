@@ -99,6 +99,17 @@ void randomise(DecoderWeights& w, const DecoderConfig& c, uint64_t seed) {
   });
 }
 
+void copy(DecoderWeights from, const DecoderConfig& c, DecoderWeights& to) {
+  std::vector<View> sources;
+  visit_weights(c, from, [&](const Slot&, View& v) { sources.push_back(v); });
+  size_t next = 0;
+  visit_weights(c, to, [&](const Slot&, View& v) {
+    const View& s = sources[next++];
+    for (int64_t i = 0; i < v.dims[0]; ++i)
+      for (int64_t j = 0; j < v.dims[1]; ++j) v.set(s.get(i, j), i, j);
+  });
+}
+
 std::string label_of(const char* family, const Model& m) {
   std::map<DType, int64_t> parameters;
   for (const NamedWeight& w : m.weights) parameters[w.view.type] += w.view.count();
@@ -159,20 +170,20 @@ int64_t arena_bytes(const DecoderConfig& c, DType type) {
 
 Result<Model> make_decoder(const char* family, const Source& source, const DecoderConfig& config, const LoadOptions& options) {
   using Weights = LoadOptions::Weights;
-  const bool stored = options.weights == Weights::stored, random = options.weights == Weights::random;
-  const int64_t constants = 64 * 1024;
-  auto d = std::make_shared<Decoder>(Decoder{config, {}, Arena(stored ? constants : random ? arena_bytes(config, options.type) + constants : 0), {}});
-  if (stored) {
+  const bool owned = options.weights == Weights::copied || options.weights == Weights::random;
+  const bool shape = options.weights == Weights::measured && source.kind == Source::Kind::shape;
+  const int64_t constants = 64 * 1024;                         // the computed ones, beside the weights
+  auto d = std::make_shared<Decoder>(
+      Decoder{config, {}, Arena(shape ? 0 : owned ? arena_bytes(config, options.type) + constants : constants), source.tensors});
+  if (!shape && options.weights != Weights::random)            // a plan binds views of the mapped file and touches none of it
     if (Status s = bind_stored(source, config, d->weights); !s.ok()) return s;
-    d->files = source.tensors;
-  } else if (options.weights == Weights::measured && source.kind == Source::Kind::gguf) {
-    if (Status s = bind_stored(source, config, d->weights); !s.ok()) return s;   // views of the mapped file; a plan touches none of it
-    d->files = source.tensors;
-  } else {
-    alloc_weights(d->arena, config, random ? options.type : options.stored.value_or(config.stored), d->weights);
-    if (random) randomise(d->weights, config, options.seed);
+  if (shape) alloc_weights(d->arena, config, options.stored_type.value_or(config.stored), d->weights);
+  if (owned) {
+    const DecoderWeights from = d->weights;
+    alloc_weights(d->arena, config, options.type, d->weights);
+    options.weights == Weights::random ? randomise(d->weights, config, options.seed) : copy(from, config, d->weights);
   }
-  const DType type = random ? options.type : DType::f32;
+  const DType type = owned ? options.type : DType::f32;
   d->weights.inv_freq = d->arena.alloc({config.rotary_dim / 2}, DType::f64);
   if (!d->arena.measures())
     if (Status s = compute_frequencies(source, config, d->weights.inv_freq); !s.ok()) return s;
@@ -186,7 +197,7 @@ Result<Model> make_decoder(const char* family, const Source& source, const Decod
   m.label = label_of(family, m);
   m.logits = [d = d.get(), type](Ctx& x, const Batch& b) { return logits(x, *d, b, type); };
   m.loss = [d = d.get(), type, recomputed = options.recompute](Ctx& x, const Batch& b) { return loss(x, *d, b, type, recomputed); };
-  if (random) m.arena = &d->arena;
+  if (owned) m.arena = &d->arena;
   m.storage = d;
   return m;
 }

@@ -29,14 +29,15 @@ struct Model {
   std::function<View(Ctx&, const Batch&)> logits;              // f32 [sample rows, or all tokens; vocab]
   std::function<View(Ctx&, const Batch&)> loss;                // [1]: sum over tokens of weight * -log p(target)
   std::shared_ptr<void> storage;                               // what the views point into
-  const Arena* arena = nullptr;                                // of the weights, where they can be trained
+  Arena* arena = nullptr;                                      // of the weights, where they can be trained
 };
 
 struct LoadOptions {
-  // none: as stored, read-only. measured: views without memory, for a plan. random: drawn from `seed`, writable, of type `type`.
-  enum class Weights : uint8_t { stored, measured, random } weights = Weights::stored;
-  DType type = DType::f32;                                     // of random weights and of the activations that go with them
-  std::optional<DType> stored{};                               // what measured weights of a shape are stored as; its config's type
+  // stored: as in the file, read-only. measured: views without memory, for a plan. copied and random: in an arena of their own, of
+  // type `type`, so that they can be trained; random ones are drawn from `seed`.
+  enum class Weights : uint8_t { stored, measured, copied, random } weights = Weights::stored;
+  DType type = DType::f32;                                     // of copied and random weights and of the activations that go with them
+  std::optional<DType> stored_type{};                               // what measured weights of a shape are stored as; its config's type
   uint64_t seed = 0;
   bool recompute = false;                                      // training keeps a layer's output only
 };
