@@ -7,10 +7,6 @@
 
 namespace ridge {
 
-namespace {
-constexpr int64_t kSampleScratch = 1 << 20;                    // beside the step's own activations: what `after` may take
-}
-
 Result<std::unique_ptr<Runner>> Runner::make(const Model& model, Runtime& runtime, const RunnerOptions& options) {
   RunnerOptions o = options;
   if (o.context <= 0) o.context = std::min<int64_t>(model.context, 8192);
@@ -29,7 +25,7 @@ Runner::Runner(const Model& model, Runtime& runtime, const RunnerOptions& o)
     : model_(model), runtime_(runtime), options_(o),
       pool_(model.kv, o.sequences * ((o.context + o.page_size - 1) / o.page_size), o.page_size, o.kv_type),
       buffers_({.tokens = o.step_tokens, .segments = o.sequences, .rows = o.step_rows, .pages = (o.context + o.page_size - 1) / o.page_size}),
-      acts_(std::make_unique<Arena>(1)) {
+      acts_(std::make_unique<Arena>(1)), after_(std::make_unique<Arena>(1)) {
   segments_.reserve(o.sequences);
   buffers_.batch().cache = &pool_.cache();
 }
@@ -38,7 +34,12 @@ int64_t Runner::needed() const {
   Arena measure;
   Ctx x(Mode::plan, runtime_, measure);
   model_.logits(x, const_cast<BatchBuffers&>(buffers_).batch());
-  return measure.peak() + kSampleScratch;
+  return measure.peak();
+}
+
+void Runner::grow(std::unique_ptr<Arena>& a, int64_t bytes) {
+  if (bytes > a->size()) a = std::make_unique<Arena>(bytes);
+  a->release(0);
 }
 
 View Runner::step(std::span<const Input> inputs, BatchBuffers::Rows rows) {
@@ -48,8 +49,7 @@ View Runner::step(std::span<const Input> inputs, BatchBuffers::Rows rows) {
     segments_.push_back({in.ids, int32_t(in.state->tokens), in.state->pages, in.sampled});
   }
   buffers_.fill(segments_, pool_.page_size(), BatchBuffers::Fit::exact, rows);
-  if (const int64_t bytes = needed(); bytes > acts_->size()) acts_ = std::make_unique<Arena>(bytes);
-  acts_->release(0);
+  grow(acts_, needed());
   Ctx x(Mode::run, runtime_, *acts_);
   x.ledger = ledger, x.machine = machine;
   View logits = model_.logits(x, buffers_.batch());

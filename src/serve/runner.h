@@ -32,10 +32,14 @@ class Runner {
     bool sampled = true;
   };
   View step(std::span<const Input> inputs, BatchBuffers::Rows rows = BatchBuffers::Rows::last);
-  // Runs `then` in the same context and arena after a step, such as sampling from its logits.
+  // Runs `then` after a step, such as sampling from its logits; its activations and scratch have an arena of their own.
   template <class F>
   void after(const F& then) {
-    Ctx x(Mode::run, runtime_, *acts_);
+    Arena measure;
+    Ctx plan(Mode::plan, runtime_, measure);
+    then(plan);
+    grow(after_, measure.peak());
+    Ctx x(Mode::run, runtime_, *after_);
     x.ledger = ledger, x.machine = machine;
     then(x);
   }
@@ -50,13 +54,14 @@ class Runner {
  private:
   Runner(const Model& model, Runtime& runtime, const RunnerOptions& options);
   int64_t needed() const;
+  static void grow(std::unique_ptr<Arena>& a, int64_t bytes);
 
   const Model& model_;
   Runtime& runtime_;
   RunnerOptions options_;
   StatePool pool_;
   BatchBuffers buffers_;
-  std::unique_ptr<Arena> acts_;
+  std::unique_ptr<Arena> acts_, after_;
   std::vector<SegmentInput> segments_;
 };
 
