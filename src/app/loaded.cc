@@ -2,7 +2,7 @@
 
 #include "device/topology.h"
 #include "io/tokenizer_load.h"
-#include "meter/machine_store.h"
+#include "meter/measure.h"
 
 namespace ridge {
 
@@ -40,7 +40,7 @@ Result<std::unique_ptr<Loaded>> load(const CommonOptions& o) {
   l->chat_template = load_chat_template(l->source);
   l->runtime = std::make_unique<Runtime>(threads_of(o.threads));
   l->runtime->strict = o.strict;
-  l->machine = this_machine(l->runtime->pool.threads());
+  l->machine = load_or_measure(l->runtime->pool, l->runtime->isa);
   return l;
 }
 

@@ -8,7 +8,8 @@
 #include "app/loaded.h"
 #include "app/verbs.h"
 #include "base/format.h"
-#include "meter/machine_store.h"
+#include "device/isa.h"
+#include "meter/measure.h"
 #include "model/plan.h"
 
 namespace ridge {
@@ -25,7 +26,7 @@ Result<DType> type_named(const std::string& name) {
 
 Result<Machine> machine_of(const PlanVerb& o, int threads) {
   if (!o.machine.empty()) return read_machine(o.machine);
-  return this_machine(threads);
+  return load_machine(active_isa(), threads);
 }
 
 Json to_json(const LedgerLine& l) {

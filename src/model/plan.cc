@@ -22,10 +22,19 @@ StepPlan plan_step(const Model& m, Runtime& runtime, const Machine& machine, con
 
   StepPlan plan;
   Arena acts;
-  Ctx x(Mode::plan, runtime, acts);
-  x.ledger = &plan.ledger;
-  x.machine = &machine;
-  m.logits(x, buffers.batch());
+  auto under = [&](const Machine* ceilings) {
+    plan.ledger.clear();
+    acts.release(0);
+    Ctx x(Mode::plan, runtime, acts);
+    x.ledger = &plan.ledger;
+    x.machine = ceilings;
+    m.logits(x, buffers.batch());
+  };
+  // Steps come round to the same weights and keys: what they read in all decides which memory they are read from.
+  under(nullptr);
+  Machine here = machine;
+  here.dram_read = machine.read_rate(plan.ledger.cost().bytes_read);
+  under(&here);
   plan.weight_bytes = m.weight_bytes;
   plan.kv_bytes = cache.bytes;
   plan.batch_bytes = buffers.bytes();

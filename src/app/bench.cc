@@ -1,0 +1,141 @@
+// ridgeline bench: prefill and decode rates of a model beside their bounds, in the rows that llama-bench made customary:
+// ppN is a prompt of N tokens, tgN the generation of N, @dD at a depth of D tokens in the cache. Sampling is left out.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "app/interrupt.h"
+#include "app/loaded.h"
+#include "app/verbs.h"
+#include "base/rng.h"
+#include "device/topology.h"
+#include "model/plan.h"
+
+namespace ridge {
+
+namespace {
+
+struct Row {
+  std::string test;
+  double median, min, max, bound, predicted;                   // tok/s
+  int64_t rss;
+};
+
+double seconds(std::chrono::steady_clock::time_point from) { return std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count(); }
+
+class Bench {
+ public:
+  Bench(Loaded& l, Runner& runner) : l_(l), runner_(runner) {
+    for (size_t i = 0; i < size_t(runner.options().context); ++i) ids_.push_back(int32_t(uniform({.seed = 1}, i) * double(l.model.vocab)));
+    runner_.pool().grow(state_, runner.options().context);
+  }
+
+  Row run(int64_t prompt, int64_t tokens, int64_t depth, int repeats) {
+    fill(depth);
+    std::vector<double> rates;
+    for (int r = -1; r < repeats && !interrupted(); ++r) {     // the first is a warm-up
+      cut(depth);
+      const auto from = std::chrono::steady_clock::now();
+      prompt ? feed(prompt) : decode(tokens);
+      if (r >= 0) rates.push_back(double(prompt + tokens) / seconds(from));
+    }
+    std::sort(rates.begin(), rates.end());
+    const std::string name = (prompt ? "pp" + std::to_string(prompt) : "tg" + std::to_string(tokens)) + (depth ? "@d" + std::to_string(depth) : "");
+    const auto [bound, predicted] = floors(prompt, tokens, depth);
+    if (rates.empty()) rates.push_back(0);
+    return {name, rates[rates.size() / 2], rates.front(), rates.back(), double(prompt + tokens) / bound, double(prompt + tokens) / predicted, peak_rss_bytes()};
+  }
+
+ private:
+  void cut(int64_t depth) {
+    runner_.pool().cut(state_, depth);
+    runner_.pool().grow(state_, runner_.options().context);
+  }
+  void fill(int64_t depth) {
+    cut(std::min(state_.tokens, depth));
+    feed(depth - state_.tokens);
+  }
+  void feed(int64_t n) {
+    for (int64_t chunk; n > 0; n -= chunk) {
+      chunk = std::min(n, runner_.options().step_tokens);
+      const Runner::Input in{&state_, std::span(ids_).subspan(state_.tokens, chunk), chunk == n};
+      runner_.step({&in, 1});
+    }
+  }
+  void decode(int64_t n) {
+    for (int64_t i = 0; i < n; ++i) {
+      const Runner::Input in{&state_, std::span(ids_).subspan(state_.tokens, 1)};
+      runner_.step({&in, 1});
+    }
+  }
+  std::pair<double, double> floors(int64_t prompt, int64_t tokens, int64_t depth) {
+    double bound = 0, predicted = 0;
+    auto add = [&](int64_t queries, int64_t keys, int64_t times) {
+      const StepPlan p = plan_step(l_.model, *l_.runtime, l_.machine, {.queries = {int32_t(queries)}, .keys = {int32_t(keys)}, .kv_type = runner_.options().kv_type});
+      bound += p.ledger.bound_s() * double(times);
+      predicted += p.ledger.predicted_s() * double(times);
+    };
+    if (tokens) add(1, depth + (tokens + 1) / 2, tokens);
+    for (int64_t done = 0; done < prompt; done += runner_.options().step_tokens) {
+      const int64_t chunk = std::min(prompt - done, runner_.options().step_tokens);
+      add(chunk, depth + done + chunk, 1);
+    }
+    return {bound, predicted};
+  }
+
+  Loaded& l_;
+  Runner& runner_;
+  SequenceState state_;
+  std::vector<int32_t> ids_;
+};
+
+Json to_json(const Row& r, const Loaded& l) {
+  return Json::object({{"model", l.model.label}, {"test", r.test}, {"threads", l.runtime->pool.threads()},
+                       {"tok_s", Json::object({{"median", r.median}, {"min", r.min}, {"max", r.max}})}, {"bound_tok_s", r.bound},
+                       {"predicted_tok_s", r.predicted}, {"fraction", r.median / r.bound}, {"peak_rss_bytes", r.rss}, {"rivals", Json::array()}});
+}
+
+void print_row(const Row& r, const Loaded& l, const std::string& output) {
+  const int threads = l.runtime->pool.threads();
+  if (output == "csv")
+    fmt::print("{},{},{},{},{:.3f},{:.3f},{:.3f},{:.3f},{:.4f},{}\n", l.model.label, l.model.weight_bytes, threads, r.test, r.median, r.min, r.max, r.bound, r.median / r.bound, r.rss);
+  else
+    fmt::print("| {:<24} | {:>8.1f} MB | {:>7} | {:>12} | {:>9.2f} | {:>8.2f} - {:>8.2f} | {:>9.1f} | {:>6.1f} % |\n", l.model.label, double(l.model.weight_bytes) / 1e6, threads,
+               r.test, r.median, r.min, r.max, r.bound, 100 * r.median / r.bound);
+  fflush(stdout);
+}
+
+}  // namespace
+
+int bench_verb(const BenchVerb& o) {
+  catch_interrupts();
+  const std::string output = o.json ? "json" : o.output;
+  Result<std::unique_ptr<Loaded>> loaded = load(o);
+  if (!loaded) return report(loaded.status());
+  Loaded& l = **loaded;
+  const int64_t longest = std::max(*std::max_element(o.prompts.begin(), o.prompts.end()), *std::max_element(o.tokens.begin(), o.tokens.end())) +
+                          *std::max_element(o.depths.begin(), o.depths.end());
+  Result<std::unique_ptr<Runner>> runner = Runner::make(l.model, *l.runtime, {.context = std::max<int64_t>(longest, 8), .kv_type = kv_dtype(o.kv_type)});
+  if (!runner) return report(runner.status());
+  Bench bench(l, **runner);
+  if (output == "csv") fmt::print("model,bytes,threads,test,tok_s,min,max,bound_tok_s,fraction,peak_rss_bytes\n");
+  if (output == "md") fmt::print("{}{}\n\n| model | size | threads | test | tok/s | min - max | bound | of it |\n|---|---|---|---|---|---|---|---|\n", l.machine.name, l.machine.measured ? "" : " (nominal ceilings)");
+  Json rows = Json::array();
+  for (int64_t depth : o.depths) {
+    std::vector<Row> done;
+    for (int64_t n : o.prompts)
+      if (n > 0 && !interrupted()) done.push_back(bench.run(n, 0, depth, o.repeats));
+    for (int64_t n : o.tokens)
+      if (n > 0 && !interrupted()) done.push_back(bench.run(0, n, depth, o.repeats));
+    for (const Row& r : done) {
+      if (output != "json") print_row(r, l, output);
+      rows.push(to_json(r, l));
+    }
+  }
+  if (output == "json") print_json(Json::object({{"machine", l.machine.name}, {"rows", std::move(rows)}}));
+  return interrupted() ? int(Code::interrupted) : 0;
+}
+
+}  // namespace ridge
