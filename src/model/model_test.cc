@@ -6,6 +6,7 @@
 #include <cmath>
 #include <memory>
 
+#include "base/rng.h"
 #include "io/safetensors.h"
 #include "model/plan.h"
 #include "ops/adamw/adamw.h"
@@ -138,7 +139,7 @@ TEST(TinyModels, TwentyStepsOfAdamwFollowPyTorch) {
       for (const NamedWeight& w : t.model.weights) {
         const View g = t.model.arena->mirrored_in(*r.grads, w.view, DType::f64, 1);
         const int64_t at = (w.view.data - t.model.arena->base()) / 8, count = w.view.count();
-        adamw(x, {.p = w.view.flat(), .g = g.flat(), .m = m.rows(at, count), .v = v.rows(at, count), .lr = lr, .step = step,
+        adamw(x, {.p = w.view.flat(), .m = m.rows(at, count), .v = v.rows(at, count), .g = g.flat(), .lr = lr, .step = step,
                   .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1});
       }
     }
