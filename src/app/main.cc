@@ -33,9 +33,9 @@ void sampling(CLI::App* verb, SamplingOptions& s) {
 }
 
 void text_input(CLI::App* verb, TextVerb& o) {
-  verb->add_option("input", o.input, "a file, - for standard input, or the text itself");
-  auto* text = verb->add_option_function<std::string>("-p,--prompt", [&o](const std::string& t) { o.text = t, o.has_text = true; }, "the text");
-  verb->add_option("-f,--file", o.file, "a file to read the text from")->excludes(text);
+  verb->add_option("input", o.input.any, "a file, - for standard input, or the text itself");
+  auto* text = verb->add_option_function<std::string>("-p,--prompt", [&o](const std::string& t) { o.input.text = t, o.input.has_text = true; }, "the text");
+  verb->add_option("-f,--file", o.input.file, "a file to read the text from")->excludes(text);
   verb->add_flag("--no-bos", o.no_bos, "no beginning-of-sequence token, even where the model wants one");
   verb->add_flag("--special", o.parse_special, "read <|im_start|> and the like as the tokens they name");
 }

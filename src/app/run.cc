@@ -15,7 +15,10 @@ namespace {
 
 Result<std::vector<std::string>> prompts_of(const RunVerb& o) {
   if (!o.prompts.empty()) return o.prompts;
-  Result<std::string> text = read_input(TextVerb{.input = o.prompt_file.empty() ? "-" : "", .file = o.prompt_file});
+  TextInput input;
+  input.any = o.prompt_file.empty() ? "-" : "";
+  input.file = o.prompt_file;
+  Result<std::string> text = read_input(input);
   if (!text) return text.status();
   if (text->empty()) return usage_error("there is no prompt; give one with -p, or on standard input.");
   return std::vector<std::string>{*text};

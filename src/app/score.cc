@@ -8,7 +8,7 @@
 namespace ridge {
 
 int score_verb(const TextVerb& o) {
-  Result<std::string> text = read_input(o);
+  Result<std::string> text = read_input(o.input);
   if (!text) return report(text.status());
   Result<std::unique_ptr<Loaded>> loaded = load(o);
   if (!loaded) return report(loaded.status());

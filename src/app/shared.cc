@@ -34,12 +34,12 @@ Result<std::string> read_file(const std::string& path) {
 
 }  // namespace
 
-Result<std::string> read_input(const TextVerb& o) {
+Result<std::string> read_input(const TextInput& o) {
   if (o.has_text) return o.text;
   if (!o.file.empty()) return o.file == "-" ? read_all(stdin, "standard input") : read_file(o.file);
-  if (o.input == "-" || (o.input.empty() && !isatty(STDIN_FILENO))) return read_all(stdin, "standard input");
-  if (o.input.empty()) return usage_error("name a file, or give the text with -p.");
-  return access(o.input.c_str(), F_OK) == 0 ? read_file(o.input) : Result<std::string>(o.input);
+  if (o.any == "-" || (o.any.empty() && !isatty(STDIN_FILENO))) return read_all(stdin, "standard input");
+  if (o.any.empty()) return usage_error("name a file, or give the text with -p.");
+  return access(o.any.c_str(), F_OK) == 0 ? read_file(o.any) : Result<std::string>(o.any);
 }
 
 }  // namespace ridge

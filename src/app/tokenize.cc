@@ -12,7 +12,7 @@ int tokenize_verb(const TextVerb& o) {
   Result<std::unique_ptr<Tokenizer>> loaded = load_tokenizer(*source);
   if (!loaded) return report(loaded.status());
   const Tokenizer& t = **loaded;
-  Result<std::string> text = read_input(o);
+  Result<std::string> text = read_input(o.input);
   if (!text) return report(text.status());
   const std::vector<int32_t> ids = t.encode(*text, {.add_bos = t.add_bos() && !o.no_bos, .parse_special = o.parse_special});
   if (o.json) {

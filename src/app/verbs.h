@@ -53,10 +53,15 @@ struct BenchVerb : CommonOptions {
   std::string ledger;                                          // append rows to this file
 };
 
-struct TextVerb : CommonOptions {                           // score and tokenize
-  std::string input;                                           // a file that exists, "-" for standard input, or the text itself
+struct TextInput {
+  std::string any;                                             // a file that exists, "-" for standard input, or the text itself
   std::string text, file;                                      // -p, -f: unmistakable forms
-  bool has_text = false, no_bos = false, parse_special = false;
+  bool has_text = false;
+};
+
+struct TextVerb : CommonOptions {                              // score and tokenize
+  TextInput input;
+  bool no_bos = false, parse_special = false;
 };
 
 struct InfoVerb : CommonOptions {
@@ -81,6 +86,6 @@ int version_verb(bool json);
 // ---- what the verbs share
 int report(const Status& s);                                   // one line on stderr; the exit code
 void print_json(const Json& j);                                // one document on stdout
-Result<std::string> read_input(const TextVerb& o);
+Result<std::string> read_input(const TextInput& o);
 
 }  // namespace ridge
