@@ -70,7 +70,9 @@ void BatchBuffers::fill(std::span<const SegmentInput> segments, int64_t page_siz
   KvCache const* cache = batch_.cache;
   batch_ = full_;
   batch_.cache = cache;
-  if (fit == Fit::exact) narrow(t, s);
+  if (fit == Fit::exact) return narrow(t, s);
+  lengths_.queries.resize(capacity_.segments, 0);              // a bucket's empty segments
+  lengths_.keys.resize(capacity_.segments, 0);
 }
 
 void BatchBuffers::write_segment(const SegmentInput& in, int64_t s, int64_t t, int64_t page_size) {

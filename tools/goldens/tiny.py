@@ -2,9 +2,13 @@
 """Makes src/model/goldens/tiny_*: three tiny random models as HF folders in float64, odd sizes on purpose, with what PyTorch
 computes from them over a packed batch: logits, loss, the gradient of every parameter, and the losses of 20 AdamW steps.
 
+transformers computes norms and rotary angles in float32 whatever the model's type; here both are replaced by the same formulas in
+float64, and the frequencies are checked against transformers' own to float32's precision.
+
 Each folder: config.json, model.safetensors (f64), expected.safetensors. Needs torch, transformers, safetensors.
 """
 import json
+import math
 import pathlib
 
 import torch
@@ -31,6 +35,39 @@ MODELS = {
 }
 
 
+def frequencies(config):
+    p, d = config.rope_parameters, getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+    base = p["rope_theta"] ** -(torch.arange(0, d, 2) / d)
+    if p["rope_type"] == "llama3":
+        turns = p["original_max_position_embeddings"] * base / (2 * math.pi)
+        low, high = p["low_freq_factor"], p["high_freq_factor"]
+        smooth = ((turns - low) / (high - low)).clamp(0, 1)
+        return base * (smooth + (1 - smooth) / p["factor"]), 1.0
+    if p["rope_type"] == "yarn":
+        edge = lambda turns: d * math.log(p["original_max_position_embeddings"] / (turns * 2 * math.pi)) / (2 * math.log(p["rope_theta"]))
+        low, high = max(math.floor(edge(32)), 0), min(math.ceil(edge(1)), d - 1)
+        ramp = ((torch.arange(d // 2) - low) / max(high - low, 0.001)).clamp(0, 1)
+        return base * (1 - ramp) + base / p["factor"] * ramp, 0.1 * math.log(p["factor"]) + 1
+    return base, 1.0
+
+
+def in_double(model):
+    inv_freq, factor = frequencies(model.config)
+    rotary = model.model.rotary_emb
+    torch.testing.assert_close(inv_freq, rotary.inv_freq.double(), rtol=1e-6, atol=0)
+    assert abs(factor - rotary.attention_scaling) < 1e-6
+
+    def angles(x, position_ids):
+        a = position_ids[..., None].double() * inv_freq
+        a = torch.cat((a, a), -1)
+        return a.cos() * factor, a.sin() * factor
+
+    rotary.forward = angles
+    for m in model.modules():
+        if type(m).__name__.endswith("RMSNorm"):
+            m.forward = lambda x, m=m: m.weight * x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + m.variance_epsilon)
+
+
 def batch(vocab):
     g = torch.Generator().manual_seed(11)
     ids = torch.randint(0, vocab, (sum(LENGTHS),), generator=g)
@@ -52,11 +89,12 @@ def main():
     torch.set_default_dtype(torch.float64)
     for name, (cls, config) in MODELS.items():
         torch.manual_seed(5)
-        config._attn_implementation = "eager"
+        config._attn_implementation = "sdpa"                     # the eager form takes its softmax in float32
         model = cls(config).double().eval()
         with torch.no_grad():
             for key, p in model.named_parameters():
                 p.add_(0.25 * torch.randn_like(p) if p.ndim == 1 else 2 * p)   # norms and biases that matter, weights that are not tiny
+        in_double(model)
         folder = HERE / name
         folder.mkdir(exist_ok=True)
         (folder / "config.json").write_text(json.dumps({**config.to_diff_dict(), "architectures": [cls.__name__],
