@@ -19,13 +19,13 @@
 namespace {
 std::atomic<int64_t> heap_allocations{0};
 }
-void* operator new(size_t n) {
+[[gnu::noinline]] void* operator new(size_t n) {
   ++heap_allocations;
   if (void* p = malloc(n)) return p;
   throw std::bad_alloc();
 }
-void operator delete(void* p) noexcept { free(p); }
-void operator delete(void* p, size_t) noexcept { free(p); }
+[[gnu::noinline]] void operator delete(void* p) noexcept { free(p); }
+[[gnu::noinline]] void operator delete(void* p, size_t) noexcept { free(p); }
 
 namespace ridge {
 namespace {
