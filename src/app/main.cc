@@ -9,10 +9,13 @@ namespace {
 
 using namespace ridge;
 
-void common(CLI::App* verb, CommonOptions& o, const char* model_help) {
-  verb->add_option("model", o.model, model_help)->required();
-  verb->add_option("-t,--threads", o.threads, "threads (default: least of affinity, cgroup quota and physical cores)")->check(CLI::Range(1, 1024));
+void model(CLI::App* verb, CommonOptions& o, const char* help) {
+  verb->add_option("model", o.model, help)->required();
   verb->add_flag("--json", o.json, "print one JSON document (docs/json.md)");
+}
+
+void compute(CLI::App* verb, CommonOptions& o) {
+  verb->add_option("-t,--threads", o.threads, "threads (default: least of affinity, cgroup quota and physical cores)")->check(CLI::Range(1, 1024));
   verb->add_flag("--strict", o.strict, "a call that falls back from a fast row is fatal");
 }
 
@@ -50,7 +53,8 @@ int main(int argc, char** argv) {
 
   RunVerb run;
   auto* v = app.add_subcommand("run", "answer a prompt");
-  common(v, run, "a GGUF file, or a folder with config.json and safetensors");
+  model(v, run, "a GGUF file, or a folder with config.json and safetensors");
+  compute(v, run);
   state(v, run);
   auto* prompt = v->add_option("-p,--prompt", run.prompts, "the prompt; given several times, all are answered in one batch");
   v->add_option("-f,--file", run.prompt_file, "a file that holds the prompt, - for standard input")->excludes(prompt);
@@ -62,7 +66,8 @@ int main(int argc, char** argv) {
 
   ChatVerb chat;
   v = app.add_subcommand("chat", "talk with a model; /help inside lists the commands");
-  common(v, chat, "a GGUF file, or a folder with config.json and safetensors");
+  model(v, chat, "a GGUF file, or a folder with config.json and safetensors");
+  compute(v, chat);
   state(v, chat);
   v->add_option("--system", chat.system, "a system message");
   v->add_option("-n,--tokens", chat.tokens, "tokens of an answer at most")->check(CLI::Range(int64_t(1), int64_t(1) << 24));
@@ -71,7 +76,8 @@ int main(int argc, char** argv) {
 
   PlanVerb plan;
   v = app.add_subcommand("plan", "what a step must cost: FLOPs, bytes, bound, rows; nothing is executed");
-  common(v, plan, "a GGUF file, a folder, or a config.json alone");
+  model(v, plan, "a GGUF file, a folder, or a config.json alone");
+  compute(v, plan);
   state(v, plan);
   v->add_option("-p,--prompt", plan.prompt, "plan the prefill of so many tokens (default: one decode step)")->check(CLI::Range(int64_t(1), int64_t(1) << 24));
   v->add_option("-d,--depth", plan.depth, "tokens already in the cache")->check(CLI::Range(int64_t(0), int64_t(1) << 24));
@@ -82,7 +88,8 @@ int main(int argc, char** argv) {
 
   BenchVerb bench;
   v = app.add_subcommand("bench", "prefill and decode rates beside their bounds");
-  common(v, bench, "a GGUF file, or a folder with config.json and safetensors");
+  model(v, bench, "a GGUF file, or a folder with config.json and safetensors");
+  compute(v, bench);
   v->add_option("--kv-type", bench.kv_type, "type of cached keys and values")->check(CLI::IsMember({"f32", "f16", "bf16"}));
   v->add_option("-p", bench.prompts, "prefill lengths, comma-separated; 0: none")->delimiter(',')->check(CLI::Range(int64_t(0), int64_t(1) << 24));
   v->add_option("-n", bench.tokens, "tokens to generate, comma-separated; 0: none")->delimiter(',')->check(CLI::Range(int64_t(0), int64_t(1) << 24));
@@ -94,20 +101,21 @@ int main(int argc, char** argv) {
 
   TextVerb score;
   v = app.add_subcommand("score", "log-probability of every token of a text, and its perplexity");
-  common(v, score, "a GGUF file, or a folder with config.json and safetensors");
+  model(v, score, "a GGUF file, or a folder with config.json and safetensors");
+  compute(v, score);
   state(v, score);
   text_input(v, score);
   v->callback([&] { code = score_verb(score); });
 
   TextVerb tokenize;
   v = app.add_subcommand("tokenize", "the tokens of a text");
-  common(v, tokenize, "a GGUF file, or a folder with tokenizer.json");
+  model(v, tokenize, "a GGUF file, or a folder with tokenizer.json");
   text_input(v, tokenize);
   v->callback([&] { code = tokenize_verb(tokenize); });
 
   InfoVerb info;
   v = app.add_subcommand("info", "what a model file says of itself");
-  common(v, info, "a GGUF file, a folder, or a config.json alone");
+  model(v, info, "a GGUF file, a folder, or a config.json alone");
   v->add_flag("--tensors", info.tensors, "list every tensor");
   v->callback([&] { code = info_verb(info); });
 

@@ -1,0 +1,27 @@
+// Reads what a person types in `chat`: line editing and history on a terminal (libedit), plain lines elsewhere.
+// A line that ends in a backslash goes on in the next; what stands between lines of """ is one message.
+#pragma once
+#include <optional>
+#include <string>
+
+namespace ridge {
+
+class LineEditor {
+ public:
+  explicit LineEditor(const std::string& history_file);        // created with its folders; one that cannot be written is only a warning
+  ~LineEditor();
+  LineEditor(const LineEditor&) = delete;
+
+  enum class Event : uint8_t { message, interrupted, end };    // Ctrl-C at the prompt; Ctrl-D or the end of the input
+  Event read(std::string& message);
+
+ private:
+  bool read_line(const char* prompt, std::string& line, Event& why_not);
+  struct State;
+  State* state_;
+};
+
+// "${XDG_STATE_HOME:-~/.local/state}/ridgeline/history"; empty where neither variable is set.
+std::string chat_history_file();
+
+}  // namespace ridge
