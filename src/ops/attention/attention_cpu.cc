@@ -15,9 +15,6 @@ namespace {
 constexpr int kFew = 8;
 constexpr float kMinusInf = -__builtin_inff();
 
-RIDGE_INLINE int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
-RIDGE_INLINE int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
-
 struct KeyRange { int64_t from, to; };
 
 // What row r of the segment sees.
@@ -107,14 +104,11 @@ RIDGE_INLINE void load_queries(const AttentionCall& a, const AttentionTask& t, T
   const float scale = query_scale(a);
   float row[kMaxDim];
   for (int r = 0; r < L; ++r) {
-    if (r >= t.rows) {
-      for (int64_t c = 0; c < a.d; ++c) st.q[c * L + r] = 0;
-      continue;
-    }
-    widen_row(a.q.data, a.q.type, token_of(a, t, r) * a.q.token + head_of(a, t, r) * a.q.head, row, a.d);
-    for (int64_t c = 0; c < a.d; ++c) st.q[c * L + r] = row[c] * scale;
+    const int64_t of = smaller(r, t.rows - 1);                 // lanes past the last row repeat it; nobody looks
+    widen_row(a.q.data, a.q.type, token_of(a, t, of) * a.q.token + head_of(a, t, of) * a.q.head, row, a.d);
+    to_lane<L>(st.q, r, row, a.d, scale);
   }
-  for (int64_t i = 0; i < a.dv * L; i += kLanes) store(st.o + i, zero());
+  clear(st.o, a.dv * L);
   for (int v = 0; v < V; ++v) st.m[v] = broadcast(kMinusInf), st.l[v] = zero();
 }
 
@@ -177,7 +171,7 @@ void run_tile(const AttentionCall& a, const AttentionTask& t) {
   alignas(64) float m[L], l[L], row[kMaxDim];
   for (int v = 0; v < V; ++v) store(m + v * kLanes, st.m[v]), store(l + v * kLanes, st.l[v]);
   for (int r = 0; r < t.rows; ++r) {
-    for (int64_t c = 0; c < a.dv; ++c) row[c] = st.o[c * L + r];
+    from_lane<L>(st.o, r, row, a.dv);
     give_row(a, t, r, row, m[r], l[r]);
   }
 }

@@ -52,12 +52,12 @@ struct AttentionCpu {
 
 // The backward pass. Gradients are f32 and accumulated into.
 struct AttentionGrad {
-  HeadView q, k, v, d_o;
-  const float *lse, *delta;                                    // [tokens, heads]: lse; D of attention.h
-  int64_t lse_token, lse_head;                                 // of lse; delta is dense
+  HeadView q, k, v, o, d_o;
+  const float *lse, *d_lse;                                    // d_lse null: none arrives
+  int64_t lse_token, lse_head, d_lse_token, d_lse_head;
+  float* delta;                                                // [tokens, heads]: D of attention.h
   int64_t heads, group, d, dv;
-  float *dq, *dk, *dv_out;                                     // null: not wanted
-  int64_t dq_token, dq_head, dk_token, dk_head, dv_token, dv_head;
+  HeadView dq, dk, d_v;                                        // f32; data null: not wanted
   float scale, softcap;
   int64_t window;
   bool causal;
@@ -66,13 +66,15 @@ struct AttentionGrad {
 struct AttentionGradTask {
   int64_t first_token, tokens;                                 // the segment
   int32_t kv_head;
-  int32_t first, count;                                        // rows (for queries) or keys (for keys) of this task
+  int32_t first, count;                                        // rows of the segment, or keys
+  bool keys;
 };
 
 struct AttentionGradCpu {
-  int tile_rows, tile_keys;
+  int tile;                                                    // rows or keys of a task
+  void (*deltas)(const AttentionGrad&, int64_t from, int64_t to);   // tokens
   void (*queries)(const AttentionGrad&, const AttentionGradTask&);  // dq of a tile of rows
-  void (*keys)(const AttentionGrad&, const AttentionGradTask&);     // dk and dv of a tile of keys
+  void (*keys)(const AttentionGrad&, const AttentionGradTask&);     // dk and d_v of a tile of keys
 };
 
 }  // namespace ridge

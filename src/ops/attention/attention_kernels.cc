@@ -12,11 +12,9 @@ RIDGE_ISA_TABLES(AttentionCpu, attention_cpu)
 
 namespace {
 
-constexpr int64_t kMaxDim = 256;
-
 Verdict takes(const Attention::Args& a) {
   const int64_t d = a.q.dims[2], dv = a.o.dims[2];
-  if (d % 8 != 0 || dv % 8 != 0 || d > kMaxDim || dv > kMaxDim) return {"head dimensions are multiples of 8 up to 256"};
+  if (d % 8 != 0 || dv % 8 != 0 || d > kMaxHeadDim || dv > kMaxHeadDim) return {"head dimensions are multiples of 8 up to 256"};
   if (a.k.type != a.v.type) return {"k and v are of one type"};
   for (const View& v : {a.q, a.k, a.v, a.o})
     if (!dense_float(v)) return {"q, k, v and o are f32, f16 or bf16 with dense head rows"};
@@ -68,17 +66,7 @@ std::span<const Kernel<Attention>> Attention::kernels() {
   return rows;
 }
 
-std::span<const Kernel<AttentionBackward>> AttentionBackward::kernels() {
-  static const Kernel<AttentionBackward> rows[] = {
-      {.name = "reference", .place = Place::cpu, .isa = Isa::portable, .tier = Tier::reference, .supports = always<AttentionBackward>,
-       .launch = AttentionBackward::reference},
-  };
-  return rows;
-}
-
 void attention(Ctx& x, const Attention::Args& a) { call<Attention>(x, a); }
-void attention_backward(Ctx& x, const AttentionBackward::Args& a) { call<AttentionBackward>(x, a); }
 OpInfo attention_op() { return erase<Attention>(); }
-OpInfo attention_backward_op() { return erase<AttentionBackward>(); }
 
 }  // namespace ridge

@@ -82,6 +82,22 @@ RIDGE_INLINE void accumulate(float* acc, const Vec* alpha, const float* const* r
   for (int64_t c = 0; c < d; c += kTile) accumulate_tile<kTile, V>(acc, alpha, rows, n, c, weights);
 }
 
+// [n][lanes] from rows that lie apart, and back: panel[c][lane] = scale * row(lane)[c].
+template <int L>
+RIDGE_INLINE void to_lane(float* panel, int lane, const float* row, int64_t n, float scale) {
+  for (int64_t c = 0; c < n; ++c) panel[c * L + lane] = row[c] * scale;
+}
+template <int L>
+RIDGE_INLINE void from_lane(const float* panel, int lane, float* row, int64_t n) {
+  for (int64_t c = 0; c < n; ++c) row[c] = panel[c * L + lane];
+}
+RIDGE_INLINE void clear(float* p, int64_t n) {                 // n is a multiple of kLanes
+  for (int64_t i = 0; i < n; i += kLanes) store(p + i, zero());
+}
+
+RIDGE_INLINE int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
+RIDGE_INLINE int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
+
 // ---- rows of any type
 
 template <class T>

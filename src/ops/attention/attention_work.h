@@ -13,6 +13,8 @@ namespace ridge {
 constexpr int kSplits = 16;
 constexpr int64_t kSplitKeys = 256;
 
+constexpr int64_t kMaxHeadDim = 256;                           // what the ISA code's stack holds
+
 bool dense_float(const View& v);                               // f32, f16 or bf16, innermost stride 1
 CpuFloat cpu_float(DType type);
 HeadView head_view(const View& v);
