@@ -71,6 +71,7 @@ class GradCase {
     if (per_element() <= 0) return pass_over("too large");
     forward();
     if (!weigh_outputs()) return pass_over("its outputs are not finite");
+    if (shows_nan()) return pass_over("an input that is not a number reaches its outputs");
     const std::map<int, std::vector<double>> analytic = gradients(-1);
     if (damaged_) return;
     for (auto& t : tracked_)
@@ -132,6 +133,13 @@ class GradCase {
         any = any || finite;
       });
     }
+    return any;
+  }
+
+  bool shows_nan() const {
+    bool any = false;
+    for (const auto& t : tracked_)
+      if (t->output) for_each_index(t->value, [&](int64_t i, int64_t j, int64_t k, int64_t l) { any = any || std::isnan(t->value.get(i, j, k, l)); });
     return any;
   }
 
