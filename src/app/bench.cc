@@ -134,6 +134,7 @@ int bench_verb(const BenchVerb& o) {
       rows.push(to_json(r, l));
     }
   }
+  fputs(list_fallbacks(*l.runtime).c_str(), stderr);
   if (output == "json") print_json(Json::object({{"machine", l.machine.name}, {"rows", std::move(rows)}}));
   return interrupted() ? int(Code::interrupted) : 0;
 }

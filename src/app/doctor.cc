@@ -1,5 +1,6 @@
 // ridgeline doctor: measures this machine's ceilings, keeps them for plan and bench, and names what makes timings jitter.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "app/loaded.h"
 #include "app/verbs.h"
@@ -28,9 +29,8 @@ int doctor_verb(const DoctorVerb& o) {
   Machine m;
   std::string path;
   if (o.measure) {
-    m = measure_machine(Pool(threads), isa);
-    path = machine_path(isa, threads);
-    if (Status s = write_machine(m, path); !s.ok()) report(s), path.clear();
+    m = measure_and_keep(Pool(threads), isa);
+    if (access(machine_path(isa, threads).c_str(), R_OK) == 0) path = machine_path(isa, threads);
   } else {
     m = load_machine(isa, threads);
   }

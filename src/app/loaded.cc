@@ -1,8 +1,11 @@
 #include "app/loaded.h"
 
+#include <fmt/format.h>
+
 #include "device/topology.h"
 #include "io/tokenizer_load.h"
 #include "meter/measure.h"
+#include "model/plan.h"
 
 namespace ridge {
 
@@ -39,9 +42,25 @@ Result<std::unique_ptr<Loaded>> load(const CommonOptions& o) {
                       std::to_string(l->model.vocab) + "; they are not of one model.");
   l->chat_template = load_chat_template(l->source);
   l->runtime = std::make_unique<Runtime>(threads_of(o.threads));
-  l->runtime->strict = o.strict;
   l->machine = load_or_measure(l->runtime->pool, l->runtime->isa);
+  if (Status s = refuse_fallbacks(o, *l); !s.ok()) return s;
   return l;
+}
+
+Status refuse_fallbacks(const CommonOptions& o, const Loaded& l) {
+  if (!o.strict) return {};
+  Runtime trial(1, l.runtime->isa);
+  for (int32_t queries : {1, 128})
+    plan_step(l.model, trial, l.machine, {.queries = {queries}, .keys = {queries}, .kv_type = kv_dtype(o.kv_type)});
+  if (trial.fallbacks.empty()) return {};
+  const Fallback& f = trial.fallbacks.front();
+  return failed(fmt::format("--strict: {} would run {} instead of {}, because {}; leave --strict out to run it all the same.", f.op, f.to, f.from, f.reason));
+}
+
+std::string list_fallbacks(const Runtime& r) {
+  std::string text;
+  for (const Fallback& f : r.fallbacks) text += fmt::format("fallback: {} ran {} instead of {} {} times: {}\n", f.op, f.to, f.from, f.count, f.reason);
+  return text;
 }
 
 }  // namespace ridge

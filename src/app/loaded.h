@@ -21,6 +21,9 @@ struct Loaded {
 };
 
 Result<std::unique_ptr<Loaded>> load(const CommonOptions& o);
+// --strict: a sentence when a prompt's or an answer's step would fall back from a fast row.
+Status refuse_fallbacks(const CommonOptions& o, const Loaded& l);
+std::string list_fallbacks(const Runtime& r);                  // a line each; empty when there were none
 Result<std::unique_ptr<Tokenizer>> load_tokenizer(const Source& source);
 std::string load_chat_template(const Source& source);
 DType kv_dtype(const std::string& name);

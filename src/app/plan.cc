@@ -79,11 +79,11 @@ int plan_verb(const PlanVerb& o) {
     return report(usage_error(fmt::format("{} tokens at depth {} exceed the model's context of {}.", queries, o.depth, model->context)));
 
   Runtime runtime(1);                                          // nothing runs: no threads
-  runtime.strict = o.strict;
   runtime.place = machine->isa.empty() ? Place::cuda : Place::cpu;
   const StepShape shape{.queries = std::vector<int32_t>(o.batch, int32_t(queries)), .keys = std::vector<int32_t>(o.batch, int32_t(o.depth + queries)),
                         .kv_type = kv_dtype(o.kv_type)};
   const StepPlan p = plan_step(*model, runtime, *machine, shape);
+  if (o.strict && !runtime.fallbacks.empty()) return report(failed("--strict: this step would fall back.\n" + list_fallbacks(runtime)));
   if (!o.json) {
     print_table(p, *machine,
                 fmt::format("{}: {} of {} sequence{}, {} token{} each at depth {}", model->label, o.prompt ? "prefill" : "one decode step", o.batch,

@@ -75,6 +75,7 @@ int run_verb(const RunVerb& o) {
     else for (size_t i = 0; i < answers->size(); ++i) fmt::print("[{}] {}\n", i, (*answers)[i].text);
     fflush(stdout);
     fmt::print(stderr, "\n{}\n{}, {} threads: {}\n", l.model.label, describe_isa(), l.runtime->pool.threads(), summary(l, runner, times));
+    fputs(list_fallbacks(*l.runtime).c_str(), stderr);
   }
   return interrupted() ? int(Code::interrupted) : 0;
 }

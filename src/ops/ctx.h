@@ -34,7 +34,6 @@ struct Runtime {
   Pool pool;
   Isa isa;
   Place place = Place::cpu;
-  bool strict = false;                                         // a fallback aborts
   std::vector<Fallback> fallbacks;
   void count_fallback(const char* op, const char* from, const char* to, const char* reason);
 };

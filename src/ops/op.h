@@ -55,7 +55,7 @@ constexpr Operand operand(const char* name, Role role, bool counted = true, bool
 
 // ---- kernels
 enum class Place : uint8_t { cpu, cuda };
-// A pick of a lower tier than the place offers is a fallback: counted, shown, fatal under --strict.
+// A pick of a lower tier than the place offers is a fallback: counted and shown; the verbs refuse it under --strict.
 enum class Tier : uint8_t { fast, general, reference };
 
 struct Verdict {
