@@ -6,7 +6,7 @@
 namespace ridge {
 
 namespace {
-constexpr double kCubic = 0.044715;                            // of the tanh approximation
+constexpr double kCubic = 0.044715;  // of the tanh approximation
 double tanh_argument(double x) { return std::sqrt(2 / std::numbers::pi) * (x + kCubic * x * x * x); }
 }  // namespace
 
@@ -19,7 +19,7 @@ double activate(Activation act, double x) {
   switch (act) {
     case Activation::none: return x;
     case Activation::silu: return x / (1 + std::exp(-x));
-    case Activation::gelu: return 0.5 * x * std::erfc(-x / std::numbers::sqrt2);  // 1 + erf would cancel in the left tail
+    case Activation::gelu: return 0.5 * x * std::erfc(-x / std::numbers::sqrt2);   // 1 + erf would cancel in the left tail
     case Activation::gelu_tanh: return x / (1 + std::exp(-2 * tanh_argument(x)));  // (1 + tanh u) / 2 = sigmoid(2 u)
   }
   return x;

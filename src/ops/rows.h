@@ -21,7 +21,8 @@ inline bool fast_f32(const View& v) { return !v || (v.type == DType::f32 && v.ro
 // f(from, n) over blocks of rows that move about 64 KB each, so that a claim of the pool costs little beside its work.
 template <class F>
 void parallel_rows(const Pool& pool, int64_t rows, int64_t bytes_per_row, const F& f) {
-  const int64_t block = std::clamp<int64_t>((int64_t(64) << 10) / std::max<int64_t>(bytes_per_row, 1), 1, std::max<int64_t>(rows, 1));
+  const int64_t block =
+      std::clamp<int64_t>((int64_t(64) << 10) / std::max<int64_t>(bytes_per_row, 1), 1, std::max<int64_t>(rows, 1));
   pool.parallel((rows + block - 1) / block, [&](int64_t i, int) { f(i * block, std::min(block, rows - i * block)); });
 }
 

@@ -42,7 +42,8 @@ std::string Accumulate::check(const Args& a) {
 
 Cost Accumulate::cost(const Args& a) {
   const double y = distinct(a.y) * double(size_of(a.y.type));
-  return {.vector_flops = 2 * double(a.x.count()), .bytes_read = distinct(a.x) * double(size_of(a.x.type)) + y, .bytes_written = y};
+  return {
+      .vector_flops = 2 * double(a.x.count()), .bytes_read = distinct(a.x) * double(size_of(a.x.type)) + y, .bytes_written = y};
 }
 
 std::string Accumulate::shape(const Args& a) {
@@ -70,7 +71,8 @@ std::vector<Case<Accumulate>> Accumulate::cases() {
       {"model_smollm2_residual", Suite::model, plain(512, 576, DType::f32, DType::f32, 1)},
       {"model_qwen2_bias", Suite::model, bias(512, 1152, DType::f32)},
   };
-  all.push_back({"edge_one_dimension", Suite::edge, [](Sampler& r) { return Args{.x = r.normal({77}, DType::f32), .y = r.normal({77}, DType::f32)}; }});
+  all.push_back({"edge_one_dimension", Suite::edge,
+                 [](Sampler& r) { return Args{.x = r.normal({77}, DType::f32), .y = r.normal({77}, DType::f32)}; }});
   all.push_back({"edge_sum_of_everything", Suite::edge, [](Sampler& r) {
                    View y = r.normal({4, 5, 6}, DType::f32);
                    for (int d = 0; d < 3; ++d) y.strides[d] = 0;

@@ -10,8 +10,8 @@ namespace ridge {
 struct Accumulate {
   static constexpr const char* name = "accumulate";
   struct Args {
-    View x;                                                    // any rank
-    View y;                                                    // x's dims; a stride may be 0
+    View x;  // any rank
+    View y;  // x's dims; a stride may be 0
     double scale = 1;
     bool operator==(const Args&) const = default;
   };
@@ -20,10 +20,10 @@ struct Accumulate {
   static Cost cost(const Args&);
   static std::string shape(const Args&);
   static void reference(Ctx&, const Args&, char*);
-  static void planted(Ctx&, const Args&, char*);               // overwrites
+  static void planted(Ctx&, const Args&, char*);  // overwrites
   static Accuracy accuracy() { return {.relative = 2, .floor = 16}; }
   static std::vector<Case<Accumulate>> cases();
-  static void vjp(Ctx&, const Args&);                          // dx += scale dy; y's own gradient passes through untouched
+  static void vjp(Ctx&, const Args&);  // dx += scale dy; y's own gradient passes through untouched
   static std::span<const Kernel<Accumulate>> kernels();
 };
 

@@ -1,7 +1,7 @@
 // accumulate's inner loops: a row into a row, and rows summed column by column.
 #include "ops/accumulate/accumulate_cpu.h"
 
-#include "ops/row_cpu.h"
+#include "tile/cpu/rows.h"
 
 namespace ridge::RIDGE_ISA {
 namespace {

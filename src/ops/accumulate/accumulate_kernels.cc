@@ -38,13 +38,16 @@ template <Isa isa>
 void launch_add(Ctx& x, const Accumulate::Args& a, char*) {
   const auto add = accumulate_cpu(isa).add[table_index(a.x.type)][table_index(a.y.type)];
   const bool flat = a.x.dense() && a.y.dense();
-  constexpr int64_t piece = 8192;                              // of a flat view, which is cut at will
+  constexpr int64_t piece = 8192;  // of a flat view, which is cut at will
   const int64_t n = flat ? std::min(piece, a.x.count()) : a.x.dims[a.x.rank - 1], count = a.x.count();
   if (count == 0) return;
   parallel_rows(x.pool(), (count + n - 1) / n, n * (size_of(a.x.type) + 2 * size_of(a.y.type)), [&](int64_t from, int64_t rows) {
     for (int64_t r = from; r < from + rows; ++r) {
-      if (flat) add(a.x.data + r * n * size_of(a.x.type), a.y.data + r * n * size_of(a.y.type), std::min(n, count - r * n), float(a.scale));
-      else add(row_of(a.x, r), row_of(a.y, r), n, float(a.scale));
+      if (flat)
+        add(a.x.data + r * n * size_of(a.x.type), a.y.data + r * n * size_of(a.y.type), std::min(n, count - r * n),
+            float(a.scale));
+      else
+        add(row_of(a.x, r), row_of(a.y, r), n, float(a.scale));
     }
   });
 }
@@ -52,11 +55,12 @@ void launch_add(Ctx& x, const Accumulate::Args& a, char*) {
 // ---- rows into one: the gradient of a bias
 Verdict supports_sum(const Accumulate::Args& a) {
   if (!fast_rows(a.x) || !fast_rows(a.y)) return {"not in rows of f32, bf16 or f16"};
-  if (a.y.rank != 2 || a.y.strides[0] != 0 || (a.y.strides[1] != 1 && a.y.dims[1] != 1)) return {"y is not one row for all of x's"};
+  if (a.y.rank != 2 || a.y.strides[0] != 0 || (a.y.strides[1] != 1 && a.y.dims[1] != 1))
+    return {"y is not one row for all of x's"};
   return {};
 }
 
-constexpr int64_t kColumns = 64;                               // a task's columns: four cache lines a row, its sums stay in registers' reach
+constexpr int64_t kColumns = 64;  // a task's columns: four cache lines a row, its sums stay in registers' reach
 
 template <Isa isa>
 void launch_sum(Ctx& x, const Accumulate::Args& a, char*) {
@@ -71,8 +75,8 @@ void launch_sum(Ctx& x, const Accumulate::Args& a, char*) {
   });
 }
 
-constexpr Speed kAdd{.unit = Unit::fma_f32, .compute = 0.3, .memory = 0.8};
-constexpr Speed kSum{.unit = Unit::fma_f32, .compute = 0.3, .memory = 0.6};
+constexpr Speed kAdd{.unit = Unit::fma_f32, .compute = 0.13, .memory = 0.9};
+constexpr Speed kSum{.unit = Unit::fma_f32, .compute = 0.13, .memory = 0.9};
 
 }  // namespace
 

@@ -6,7 +6,7 @@ namespace ridge {
 namespace {
 
 void add(const Accumulate::Args& a, bool overwrite) {
-  int64_t own[4], over[4];                                     // y's own elements; how many of x's fall on each
+  int64_t own[4], over[4];  // y's own elements; how many of x's fall on each
   for (int d = 0; d < 4; ++d) {
     const bool repeated = d >= a.y.rank || a.y.strides[d] == 0;
     own[d] = repeated ? 1 : a.y.dims[d];

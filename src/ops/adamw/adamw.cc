@@ -10,8 +10,12 @@ namespace ridge {
 
 std::span<const Operand> AdamW::operands() {
   static constexpr Operand table[] = {
-      operand<&Args::p>("p", Role::inout), operand<&Args::m>("m", Role::inout), operand<&Args::v>("v", Role::inout),
-      operand<&Args::g>("g", Role::in), operand<&Args::lr>("lr", Role::in), operand<&Args::step>("step", Role::in),
+      operand<&Args::p>("p", Role::inout),
+      operand<&Args::m>("m", Role::inout),
+      operand<&Args::v>("v", Role::inout),
+      operand<&Args::g>("g", Role::in),
+      operand<&Args::lr>("lr", Role::in),
+      operand<&Args::step>("step", Role::in),
       operand<&Args::grad_scale>("grad_scale", Role::in),
   };
   return table;
@@ -19,8 +23,10 @@ std::span<const Operand> AdamW::operands() {
 
 std::string AdamW::check(const Args& a) {
   auto wide = [](const View& v) { return v.type == DType::f32 || v.type == DType::f64; };
-  if (a.p.rank == 0 || !same_dims(a.m, a.p) || !same_dims(a.v, a.p) || !same_dims(a.g, a.p)) return "p, m, v and g have the same dims";
-  if (!fits_row(a.lr, 1) || !a.lr || !fits_row(a.step, 1) || !a.step || !fits_row(a.grad_scale, 1)) return "lr, step and grad_scale are [1]";
+  if (a.p.rank == 0 || !same_dims(a.m, a.p) || !same_dims(a.v, a.p) || !same_dims(a.g, a.p))
+    return "p, m, v and g have the same dims";
+  if (!fits_row(a.lr, 1) || !a.lr || !fits_row(a.step, 1) || !a.step || !fits_row(a.grad_scale, 1))
+    return "lr, step and grad_scale are [1]";
   if (!is_float(a.p.type) || !wide(a.m) || !wide(a.v) || !wide(a.g)) return "p is floating point; m, v and g are f32 or f64";
   if (!all_float({a.lr, a.grad_scale}) || is_block(a.step.type)) return "lr and grad_scale are floating point, step is a number";
   return {};
@@ -37,8 +43,13 @@ std::vector<Case<AdamW>> AdamW::cases() {
       const std::initializer_list<int64_t> flat = {d[0]}, matrix = {d[0], d.size() > 1 ? d[1] : 1};
       const std::initializer_list<int64_t> n = d.size() > 1 ? matrix : flat;
       const DType state = p == DType::f64 ? DType::f64 : DType::f32;
-      Args a{.p = r.normal(n, p), .m = r.normal(n, state, 0.1), .v = r.uniform(n, state, 1e-4, 1e-2), .g = r.normal(n, state, 0.1),
-             .lr = r.constant({1}, state, 1e-3), .step = r.constant({1}, DType::i64, step), .weight_decay = weight_decay};
+      Args a{.p = r.normal(n, p),
+             .m = r.normal(n, state, 0.1),
+             .v = r.uniform(n, state, 1e-4, 1e-2),
+             .g = r.normal(n, state, 0.1),
+             .lr = r.constant({1}, state, 1e-3),
+             .step = r.constant({1}, DType::i64, step),
+             .weight_decay = weight_decay};
       if (clipped) a.grad_scale = r.constant({1}, state, 0.37);
       return a;
     };
@@ -56,20 +67,31 @@ std::vector<Case<AdamW>> AdamW::cases() {
   };
   // Nothing was ever seen: 0 / (0 + eps) is 0, and decay still works.
   all.push_back({"edge_zero_gradient_zero_state", Suite::edge, [](Sampler& r) {
-                   return Args{.p = r.normal({20}, DType::f32), .m = r.constant({20}, DType::f32, 0), .v = r.constant({20}, DType::f32, 0),
-                               .g = r.constant({20}, DType::f32, 0), .lr = r.constant({1}, DType::f32, 0.1), .step = r.constant({1}, DType::i32, 1)};
+                   return Args{.p = r.normal({20}, DType::f32),
+                               .m = r.constant({20}, DType::f32, 0),
+                               .v = r.constant({20}, DType::f32, 0),
+                               .g = r.constant({20}, DType::f32, 0),
+                               .lr = r.constant({1}, DType::f32, 0.1),
+                               .step = r.constant({1}, DType::i32, 1)};
                  }});
   // First step from nothing: the update is lr sign(g), whatever the size of g, down to where squares leave f32's normal range.
   all.push_back({"edge_tiny_gradients", Suite::edge, [](Sampler& r) {
-                   return Args{.p = r.normal({20}, DType::f32), .m = r.constant({20}, DType::f32, 0), .v = r.constant({20}, DType::f32, 0),
-                               .g = r.normal({20}, DType::f32, 1e-12), .lr = r.constant({1}, DType::f32, 0.1), .step = r.constant({1}, DType::i32, 1),
+                   return Args{.p = r.normal({20}, DType::f32),
+                               .m = r.constant({20}, DType::f32, 0),
+                               .v = r.constant({20}, DType::f32, 0),
+                               .g = r.normal({20}, DType::f32, 1e-12),
+                               .lr = r.constant({1}, DType::f32, 0.1),
+                               .step = r.constant({1}, DType::i32, 1),
                                .eps = 1e-15};
                  }});
   all.push_back({"edge_part_of_a_larger_matrix", Suite::edge, [](Sampler& r) {
                    auto part = [](View v) { return v.cols(5, 20); };
-                   return Args{.p = part(r.normal({4, 32}, DType::f32)), .m = part(r.normal({4, 32}, DType::f32)),
-                               .v = part(r.uniform({4, 32}, DType::f32, 0.1, 1)), .g = part(r.normal({4, 32}, DType::f32)),
-                               .lr = r.constant({1}, DType::f32, 0.01), .step = r.constant({1}, DType::f32, 4)};
+                   return Args{.p = part(r.normal({4, 32}, DType::f32)),
+                               .m = part(r.normal({4, 32}, DType::f32)),
+                               .v = part(r.uniform({4, 32}, DType::f32, 0.1, 1)),
+                               .g = part(r.normal({4, 32}, DType::f32)),
+                               .lr = r.constant({1}, DType::f32, 0.01),
+                               .step = r.constant({1}, DType::f32, 4)};
                  }});
   return all;
 }

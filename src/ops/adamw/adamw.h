@@ -15,11 +15,11 @@ namespace ridge {
 struct AdamW {
   static constexpr const char* name = "adamw";
   struct Args {
-    View p, m, v;                                              // of one shape; p any float, m and v f32 or f64
-    View g;                                                    // p's shape, f32 or f64
-    View lr;                                                   // [1]
-    View step;                                                 // [1], any number type: 1 at the first update
-    View grad_scale{};                                         // [1]: a clip factor; absent: 1
+    View p, m, v;       // of one shape; p any float, m and v f32 or f64
+    View g;             // p's shape, f32 or f64
+    View lr;            // [1]
+    View step;          // [1], any number type: 1 at the first update
+    View grad_scale{};  // [1]: a clip factor; absent: 1
     double beta1 = 0.9, beta2 = 0.999, eps = 1e-8, weight_decay = 0.01;
     bool operator==(const Args&) const = default;
   };
@@ -28,7 +28,7 @@ struct AdamW {
   static Cost cost(const Args&);
   static std::string shape(const Args&);
   static void reference(Ctx&, const Args&, char*);
-  static void planted(Ctx&, const Args&, char*);               // decay goes into the gradient: L2, which Adam then rescales
+  static void planted(Ctx&, const Args&, char*);  // decay goes into the gradient: L2, which Adam then rescales
   static Accuracy accuracy() { return {.relative = 2, .floor = 8}; }
   static std::vector<Case<AdamW>> cases();
   static std::span<const Kernel<AdamW>> kernels();

@@ -1,7 +1,7 @@
 // adamw's inner loop. p (1 - decay) is computed as p - decay p: 1 - lr weight_decay has few digits of the decay left in f32.
 #include "ops/adamw/adamw_cpu.h"
 
-#include "ops/row_cpu.h"
+#include "tile/cpu/rows.h"
 
 namespace ridge::RIDGE_ISA {
 namespace {

@@ -11,7 +11,9 @@ namespace ridge {
 
 std::span<const Operand> Embed::operands() {
   static constexpr Operand table[] = {
-      operand<&Args::ids>("ids", Role::in), operand<&Args::table>("table", Role::weight, false), operand<&Args::y>("y", Role::out),
+      operand<&Args::ids>("ids", Role::in),
+      operand<&Args::table>("table", Role::weight, false),
+      operand<&Args::y>("y", Role::out),
   };
   return table;
 }
@@ -21,7 +23,8 @@ std::string Embed::check(const Args& a) {
   if (a.table.rank != 2 || a.y.rank != 2) return "table is [vocab, n] and y is [tokens, n]";
   if (a.y.dims[0] != a.ids.dims[0]) return "y does not have a row for every id";
   if (a.y.dims[1] != a.table.dims[1]) return "table and y differ in width";
-  if (!all_float({a.y}) || (!is_block(a.table.type) && !is_float(a.table.type))) return "y is floating point, table is that or a block format";
+  if (!all_float({a.y}) || (!is_block(a.table.type) && !is_float(a.table.type)))
+    return "y is floating point, table is that or a block format";
   return {};
 }
 
@@ -35,7 +38,8 @@ std::string Embed::shape(const Args& a) { return fmt::format("{}x{} {}", a.y.dim
 std::vector<Case<Embed>> Embed::cases() {
   auto plain = [](int64_t tokens, int64_t vocab, int64_t n, DType table, DType type) {
     return [=](Sampler& r) {
-      return Args{.ids = r.integers({tokens}, DType::i32, 0, vocab), .table = r.normal({vocab, n}, table), .y = r.out({tokens, n}, type)};
+      return Args{
+          .ids = r.integers({tokens}, DType::i32, 0, vocab), .table = r.normal({vocab, n}, table), .y = r.out({tokens, n}, type)};
     };
   };
   std::vector<Case<Embed>> all = {
@@ -52,15 +56,20 @@ std::vector<Case<Embed>> Embed::cases() {
     all.push_back({fmt::format("edge_{}_bf16", name_of(t)), Suite::edge, plain(6, 13, 768, t, DType::bf16)});
   }
   all.push_back({"smoke_padding_and_scale", Suite::smoke, [](Sampler& r) {
-                   return Args{.ids = r.values({5}, DType::i32, {3, -1, 0, 6, -100}), .table = r.normal({7, 33}, DType::f32),
-                               .y = r.out({5, 33}, DType::f32), .scale = 5.7445626465380286};
+                   return Args{.ids = r.values({5}, DType::i32, {3, -1, 0, 6, -100}),
+                               .table = r.normal({7, 33}, DType::f32),
+                               .y = r.out({5, 33}, DType::f32),
+                               .scale = 5.7445626465380286};
                  }});
   // The table's first and last row, and one token twice.
   all.push_back({"edge_ends_of_table", Suite::edge, [](Sampler& r) {
-                   return Args{.ids = r.values({4}, DType::i32, {0, 6, 6, 0}), .table = r.normal({7, 32}, DType::q8_0), .y = r.out({4, 32}, DType::f16)};
+                   return Args{.ids = r.values({4}, DType::i32, {0, 6, 6, 0}),
+                               .table = r.normal({7, 32}, DType::q8_0),
+                               .y = r.out({4, 32}, DType::f16)};
                  }});
   all.push_back({"edge_y_in_a_wider_buffer", Suite::edge, [](Sampler& r) {
-                   return Args{.ids = r.integers({4}, DType::i32, 0, 9), .table = r.normal({9, 40}, DType::f32),
+                   return Args{.ids = r.integers({4}, DType::i32, 0, 9),
+                               .table = r.normal({9, 40}, DType::f32),
                                .y = r.out({4, 64}, DType::f32).cols(8, 40)};
                  }});
   return all;
@@ -74,7 +83,9 @@ void Embed::vjp(Ctx& x, const Args& a) {
 
 std::span<const Operand> EmbedBackward::operands() {
   static constexpr Operand table[] = {
-      operand<&Args::ids>("ids", Role::in), operand<&Args::dy>("dy", Role::in), operand<&Args::dtable>("dtable", Role::inout, false),
+      operand<&Args::ids>("ids", Role::in),
+      operand<&Args::dy>("dy", Role::in),
+      operand<&Args::dtable>("dtable", Role::inout, false),
   };
   return table;
 }
@@ -92,12 +103,16 @@ Cost EmbedBackward::cost(const Args& a) {
   const double touched = double(a.dy.count()) * double(size_of(a.dtable.type));
   return {.vector_flops = double(a.dy.count()) * 2, .bytes_read = touched, .bytes_written = touched};
 }
-std::string EmbedBackward::shape(const Args& a) { return fmt::format("{}x{} {}", a.dy.dims[0], a.dy.dims[1], name_of(a.dtable.type)); }
+std::string EmbedBackward::shape(const Args& a) {
+  return fmt::format("{}x{} {}", a.dy.dims[0], a.dy.dims[1], name_of(a.dtable.type));
+}
 
 std::vector<Case<EmbedBackward>> EmbedBackward::cases() {
   auto plain = [](int64_t tokens, int64_t vocab, int64_t n, DType type, double scale) {
     return [=](Sampler& r) {
-      return Args{.ids = r.integers({tokens}, DType::i32, -1, vocab), .dy = r.normal({tokens, n}, type), .dtable = r.normal({vocab, n}, type),
+      return Args{.ids = r.integers({tokens}, DType::i32, -1, vocab),
+                  .dy = r.normal({tokens, n}, type),
+                  .dtable = r.normal({vocab, n}, type),
                   .scale = scale};
     };
   };
@@ -108,15 +123,20 @@ std::vector<Case<EmbedBackward>> EmbedBackward::cases() {
       {"edge_one_column", Suite::edge, plain(9, 4, 1, DType::f32, 1)},
       {"edge_one_token_a_thousand_times", Suite::edge,
        [](Sampler& r) {
-         return Args{.ids = r.constant({1000}, DType::i32, 2), .dy = r.normal({1000, 40}, DType::f32), .dtable = r.normal({3, 40}, DType::f32)};
+         return Args{.ids = r.constant({1000}, DType::i32, 2),
+                     .dy = r.normal({1000, 40}, DType::f32),
+                     .dtable = r.normal({3, 40}, DType::f32)};
        }},
       {"edge_only_padding", Suite::edge,
        [](Sampler& r) {
-         return Args{.ids = r.constant({4}, DType::i32, -1), .dy = r.normal({4, 16}, DType::f32), .dtable = r.normal({3, 16}, DType::f32)};
+         return Args{.ids = r.constant({4}, DType::i32, -1),
+                     .dy = r.normal({4, 16}, DType::f32),
+                     .dtable = r.normal({3, 16}, DType::f32)};
        }},
       {"edge_table_in_a_wider_buffer", Suite::edge,
        [](Sampler& r) {
-         return Args{.ids = r.integers({8}, DType::i32, 0, 5), .dy = r.normal({8, 50}, DType::f32).cols(2, 40),
+         return Args{.ids = r.integers({8}, DType::i32, 0, 5),
+                     .dy = r.normal({8, 50}, DType::f32).cols(2, 40),
                      .dtable = r.normal({5, 64}, DType::f32).cols(8, 40)};
        }},
       {"model_smollm2", Suite::model, plain(512, 4000, 576, DType::f32, 1)},

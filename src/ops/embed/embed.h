@@ -11,10 +11,10 @@ namespace ridge {
 struct Embed {
   static constexpr const char* name = "embed";
   struct Args {
-    View ids;                                                  // i32 [tokens]
-    View table;                                                // [vocab, n]
-    View y;                                                    // [tokens, n]
-    double scale = 1;                                          // Gemma: sqrt(n)
+    View ids;          // i32 [tokens]
+    View table;        // [vocab, n]
+    View y;            // [tokens, n]
+    double scale = 1;  // Gemma: sqrt(n)
     bool operator==(const Args&) const = default;
   };
   static std::span<const Operand> operands();
@@ -22,7 +22,7 @@ struct Embed {
   static Cost cost(const Args&);
   static std::string shape(const Args&);
   static void reference(Ctx&, const Args&, char*);
-  static void planted(Ctx&, const Args&, char*);               // reads the row beside
+  static void planted(Ctx&, const Args&, char*);  // reads the row beside
   static Accuracy accuracy() { return {.relative = 2, .floor = 1}; }
   static std::vector<Case<Embed>> cases();
   static void vjp(Ctx&, const Args&);
@@ -32,9 +32,9 @@ struct Embed {
 struct EmbedBackward {
   static constexpr const char* name = "embed_backward";
   struct Args {
-    View ids;                                                  // i32 [tokens]
-    View dy;                                                   // [tokens, n]
-    View dtable;                                               // [vocab, n], added to
+    View ids;     // i32 [tokens]
+    View dy;      // [tokens, n]
+    View dtable;  // [vocab, n], added to
     double scale = 1;
     bool operator==(const Args&) const = default;
   };
@@ -43,7 +43,7 @@ struct EmbedBackward {
   static Cost cost(const Args&);
   static std::string shape(const Args&);
   static void reference(Ctx&, const Args&, char*);
-  static void planted(Ctx&, const Args&, char*);               // a repeated token keeps only its last gradient
+  static void planted(Ctx&, const Args&, char*);                       // a repeated token keeps only its last gradient
   static Accuracy accuracy() { return {.relative = 2, .floor = 16}; }  // a token repeated a thousand times is a sum of a thousand
   static std::vector<Case<EmbedBackward>> cases();
   static std::span<const Kernel<EmbedBackward>> kernels();

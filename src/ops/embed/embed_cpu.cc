@@ -1,7 +1,7 @@
 // embed's inner loop: a row of the table, converted and scaled.
 #include "ops/embed/embed_cpu.h"
 
-#include "ops/row_cpu.h"
+#include "tile/cpu/rows.h"
 
 namespace ridge::RIDGE_ISA {
 namespace {

@@ -20,20 +20,21 @@ namespace {
 int64_t id_at(const View& ids, int64_t t, int64_t vocab) {
   const int64_t id = *ids.as<int32_t>(t);
   RIDGE_CHECK(id < vocab, "embed: token " + std::to_string(t) + " has id " + std::to_string(id) + ", the table has " +
-              std::to_string(vocab) + " rows");
+                              std::to_string(vocab) + " rows");
   return id;
 }
 
 Verdict supports(const Embed::Args& a) {
   if (!fast_rows(a.y)) return {"y is not in rows of f32, bf16 or f16"};
-  if (is_block(a.table.type) ? a.table.strides[1] != 1 : !fast_rows(a.table)) return {"the table is not in rows of f32, bf16, f16 or blocks"};
+  if (is_block(a.table.type) ? a.table.strides[1] != 1 : !fast_rows(a.table))
+    return {"the table is not in rows of f32, bf16, f16 or blocks"};
   return {};
 }
 
 // Decodes a row of blocks piece by piece.
 template <class Convert>
 void decode_row(const Format& f, const char* blocks, int64_t n, char* y, int64_t element, float scale, const Convert& convert) {
-  constexpr int64_t piece = 256;                               // a multiple of every block size
+  constexpr int64_t piece = 256;  // a multiple of every block size
   float values[piece];
   for (int64_t j = 0; j < n; j += piece) {
     const int64_t part = std::min(piece, n - j);
@@ -50,14 +51,17 @@ void launch(Ctx& x, const Embed::Args& a, char*) {
   parallel_rows(x.pool(), a.ids.dims[0], n * 2 * element, [&](int64_t from, int64_t rows) {
     for (int64_t t = from; t < from + rows; ++t) {
       const int64_t id = id_at(a.ids, t, a.table.dims[0]);
-      if (id < 0) memset(a.y.at(t), 0, size_t(n * element));
-      else if (format) decode_row(*format, a.table.at(id), n, a.y.at(t), element, float(a.scale), convert);
-      else convert(a.table.at(id), a.y.at(t), n, float(a.scale));
+      if (id < 0)
+        memset(a.y.at(t), 0, size_t(n * element));
+      else if (format)
+        decode_row(*format, a.table.at(id), n, a.y.at(t), element, float(a.scale), convert);
+      else
+        convert(a.table.at(id), a.y.at(t), n, float(a.scale));
     }
   });
 }
 
-constexpr Speed kSpeed{.unit = Unit::fma_f32, .compute = 0.3, .memory = 0.5};
+constexpr Speed kSpeed{.unit = Unit::fma_f32, .compute = 0.13, .memory = 0.9};
 
 }  // namespace
 
@@ -87,19 +91,22 @@ void launch_backward(Ctx& x, const EmbedBackward::Args& a, char*) {
   x.pool().parallel((n + columns - 1) / columns, [&](int64_t block, int) {
     const int64_t from = block * columns, width = std::min(columns, n - from);
     for (int64_t t = 0; t < a.ids.dims[0]; ++t)
-      if (const int64_t id = id_at(a.ids, t, a.dtable.dims[0]); id >= 0) add(a.dy.at(t, from), a.dtable.at(id, from), width, float(a.scale));
+      if (const int64_t id = id_at(a.ids, t, a.dtable.dims[0]); id >= 0)
+        add(a.dy.at(t, from), a.dtable.at(id, from), width, float(a.scale));
   });
 }
 
-constexpr Speed kSpeedBackward{.unit = Unit::fma_f32, .compute = 0.3, .memory = 0.5};
+constexpr Speed kSpeedBackward{.unit = Unit::fma_f32, .compute = 0.13, .memory = 0.9};
 
 }  // namespace
 
 std::span<const Kernel<EmbedBackward>> EmbedBackward::kernels() {
   static const Kernel<EmbedBackward> rows[] = {
-      {"columns_avx512", Place::cpu, Isa::avx512, Tier::fast, supports_backward, launch_backward<Isa::avx512>, nullptr, kSpeedBackward},
+      {"columns_avx512", Place::cpu, Isa::avx512, Tier::fast, supports_backward, launch_backward<Isa::avx512>, nullptr,
+       kSpeedBackward},
       {"columns_avx2", Place::cpu, Isa::avx2, Tier::fast, supports_backward, launch_backward<Isa::avx2>, nullptr, kSpeedBackward},
-      {"columns_portable", Place::cpu, Isa::portable, Tier::fast, supports_backward, launch_backward<Isa::portable>, nullptr, kSpeedBackward},
+      {"columns_portable", Place::cpu, Isa::portable, Tier::fast, supports_backward, launch_backward<Isa::portable>, nullptr,
+       kSpeedBackward},
       {"reference", Place::cpu, Isa::portable, Tier::reference, always<EmbedBackward>, reference},
   };
   return rows;

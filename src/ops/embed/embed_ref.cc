@@ -12,7 +12,7 @@ namespace {
 int64_t id_of(const View& ids, int64_t t, int64_t vocab) {
   const int64_t id = int64_t(ids.get(t));
   RIDGE_CHECK(id < vocab, "embed: token " + std::to_string(t) + " has id " + std::to_string(id) + ", the table has " +
-              std::to_string(vocab) + " rows");
+                              std::to_string(vocab) + " rows");
   return id;
 }
 
@@ -31,7 +31,7 @@ void Embed::planted(Ctx&, const Args& a, char*) { gather(a, 1); }
 
 void EmbedBackward::reference(Ctx&, const Args& a, char*) {
   const int64_t n = a.dy.dims[1];
-  std::map<int64_t, std::vector<double>> sums;                 // [n] for every id that occurs: rounded once, when stored
+  std::map<int64_t, std::vector<double>> sums;  // [n] for every id that occurs: rounded once, when stored
   for (int64_t t = 0; t < a.ids.dims[0]; ++t) {
     const int64_t id = id_of(a.ids, t, a.dtable.dims[0]);
     if (id < 0) continue;

@@ -21,7 +21,9 @@ double flops_of(Activation act) { return act == Activation::none ? 0 : act == Ac
 
 std::span<const Operand> Glu::operands() {
   static constexpr Operand table[] = {
-      operand<&Args::gate>("gate", Role::in), operand<&Args::up>("up", Role::in), operand<&Args::y>("y", Role::out),
+      operand<&Args::gate>("gate", Role::in),
+      operand<&Args::up>("up", Role::in),
+      operand<&Args::y>("y", Role::out),
   };
   return table;
 }
@@ -55,17 +57,20 @@ std::vector<Case<Glu>> Glu::cases() {
     // Both tails: exp must neither overflow to NaN on one side nor flush the answer to zero too early on the other.
     // Not of the edge suite: no step suits differences over thirty orders of magnitude.
     all.push_back({fmt::format("edge_{}_tails", name_of(act)), Suite::model, [act](Sampler& r) {
-                     return Args{.gate = r.values({3, 7}, DType::f32, {-1e30, -1e4, -200, -104, -88.5, -87, -40, -10, -5.5, -1,
-                                                                        0, 1e-30, 1, 5.5, 10, 40, 88.5, 200, 1e4, 1e30, INFINITY}),
-                                 .y = r.out({3, 7}, DType::f32), .act = act};
+                     return Args{
+                         .gate = r.values({3, 7}, DType::f32, {-1e30, -1e4, -200, -104, -88.5, -87,  -40, -10, -5.5, -1,      0,
+                                                               1e-30, 1,    5.5,  10,   40,    88.5, 200, 1e4, 1e30, INFINITY}),
+                         .y = r.out({3, 7}, DType::f32),
+                         .act = act};
                    }});
     // What a wide dynamic range hides: small results beside none that are large.
     all.push_back({fmt::format("edge_{}_left_tail", name_of(act)), Suite::edge, [act](Sampler& r) {
                      return Args{.gate = r.uniform({2, 64}, DType::f32, -6, -3), .y = r.out({2, 64}, DType::f32), .act = act};
                    }});
-    all.push_back({fmt::format("edge_{}_near_zero", name_of(act)), Suite::edge, [act](Sampler& r) {
-                     return Args{.gate = r.uniform({2, 64}, DType::f32, -1e-4, 1e-4), .y = r.out({2, 64}, DType::f32), .act = act};
-                   }});
+    all.push_back(
+        {fmt::format("edge_{}_near_zero", name_of(act)), Suite::edge, [act](Sampler& r) {
+           return Args{.gate = r.uniform({2, 64}, DType::f32, -1e-4, 1e-4), .y = r.out({2, 64}, DType::f32), .act = act};
+         }});
   }
   all.push_back({"smoke_halves_of_one_product", Suite::smoke, [](Sampler& r) {
                    View both = r.normal({5, 96}, DType::f32, 2);
@@ -76,10 +81,14 @@ std::vector<Case<Glu>> Glu::cases() {
                    return Args{.gate = both.cols(0, 50), .up = both.cols(50, 50), .y = both.cols(0, 50)};
                  }});
   all.push_back({"edge_mixed_types", Suite::edge, [](Sampler& r) {
-                   return Args{.gate = r.normal({5, 50}, DType::f32, 2), .up = r.normal({5, 50}, DType::f32), .y = r.out({5, 50}, DType::bf16)};
+                   return Args{.gate = r.normal({5, 50}, DType::f32, 2),
+                               .up = r.normal({5, 50}, DType::f32),
+                               .y = r.out({5, 50}, DType::bf16)};
                  }});
   all.push_back({"edge_column_strides", Suite::edge, [](Sampler& r) {
-                   return Args{.gate = r.normal({24, 5}, DType::f32).t(), .up = r.normal({5, 24}, DType::f32), .y = r.out({5, 24}, DType::f32)};
+                   return Args{.gate = r.normal({24, 5}, DType::f32).t(),
+                               .up = r.normal({5, 24}, DType::f32),
+                               .y = r.out({5, 24}, DType::f32)};
                  }});
   for (int64_t n : {1, 7, 15, 16, 17, 33, 127})
     all.push_back({fmt::format("edge_tail_n{}", n), Suite::edge, pair(3, n, DType::f32, Activation::silu)});
@@ -90,7 +99,8 @@ std::vector<Case<Glu>> Glu::cases() {
 }
 
 void Glu::vjp(Ctx& x, const Args& a) {
-  RIDGE_CHECK(a.y.data != a.gate.data && (!a.up || a.y.data != a.up.data), "glu: y lies on an input that a recorded pass still needs");
+  RIDGE_CHECK(a.y.data != a.gate.data && (!a.up || a.y.data != a.up.data),
+              "glu: y lies on an input that a recorded pass still needs");
   glu_backward(x, {.gate = a.gate, .up = a.up, .dy = x.grad(a.y), .dgate = x.grad(a.gate), .dup = x.grad(a.up), .act = a.act});
 }
 
@@ -98,7 +108,7 @@ void Glu::vjp(Ctx& x, const Args& a) {
 
 std::span<const Operand> GluBackward::operands() {
   static constexpr Operand table[] = {
-      operand<&Args::gate>("gate", Role::in), operand<&Args::up>("up", Role::in), operand<&Args::dy>("dy", Role::in),
+      operand<&Args::gate>("gate", Role::in),      operand<&Args::up>("up", Role::in),      operand<&Args::dy>("dy", Role::in),
       operand<&Args::dgate>("dgate", Role::inout), operand<&Args::dup>("dup", Role::inout),
   };
   return table;
@@ -126,8 +136,12 @@ std::vector<Case<GluBackward>> GluBackward::cases() {
   auto pair = [](int64_t rows, int64_t n, DType type, Activation act) {
     return [=](Sampler& r) {
       const DType grad = type == DType::f64 ? DType::f64 : DType::f32;
-      return Args{.gate = r.normal({rows, n}, type, 2), .up = r.normal({rows, n}, type), .dy = r.normal({rows, n}, grad),
-                  .dgate = r.normal({rows, n}, grad), .dup = r.normal({rows, n}, grad), .act = act};
+      return Args{.gate = r.normal({rows, n}, type, 2),
+                  .up = r.normal({rows, n}, type),
+                  .dy = r.normal({rows, n}, grad),
+                  .dgate = r.normal({rows, n}, grad),
+                  .dup = r.normal({rows, n}, grad),
+                  .act = act};
     };
   };
   std::vector<Case<GluBackward>> all;
@@ -136,26 +150,38 @@ std::vector<Case<GluBackward>> GluBackward::cases() {
     all.push_back({fmt::format("edge_{}_bf16", name_of(act)), Suite::edge, pair(3, 64, DType::bf16, act)});
     all.push_back({fmt::format("edge_{}_f64", name_of(act)), Suite::edge, pair(2, 9, DType::f64, act)});
     all.push_back({fmt::format("edge_{}_ungated", name_of(act)), Suite::edge, [act](Sampler& r) {
-                     return Args{.gate = r.normal({3, 37}, DType::f32, 2), .dy = r.normal({3, 37}, DType::f32),
-                                 .dgate = r.normal({3, 37}, DType::f32), .act = act};
+                     return Args{.gate = r.normal({3, 37}, DType::f32, 2),
+                                 .dy = r.normal({3, 37}, DType::f32),
+                                 .dgate = r.normal({3, 37}, DType::f32),
+                                 .act = act};
                    }});
     all.push_back({fmt::format("edge_{}_tails", name_of(act)), Suite::edge, [act](Sampler& r) {
-                     return Args{.gate = r.values({1, 16}, DType::f32, {-1e15, -1e4, -200, -104, -88.5, -40, -10, -5.5,
-                                                                        0, 1e-30, 1, 5.5, 40, 88.5, 200, 1e4}),
-                                 .up = r.normal({1, 16}, DType::f32), .dy = r.constant({1, 16}, DType::f32, 1),
-                                 .dgate = r.out({1, 16}, DType::f32), .act = act};
+                     return Args{
+                         .gate = r.values({1, 16}, DType::f32,
+                                          {-1e15, -1e4, -200, -104, -88.5, -40, -10, -5.5, 0, 1e-30, 1, 5.5, 40, 88.5, 200, 1e4}),
+                         .up = r.normal({1, 16}, DType::f32),
+                         .dy = r.constant({1, 16}, DType::f32, 1),
+                         .dgate = r.out({1, 16}, DType::f32),
+                         .act = act};
                    }});
   }
   // Fresh gradients hold anything, NaN included: overwriting must not read them.
   all.push_back({"edge_overwrites_poison", Suite::edge, [](Sampler& r) {
                    const double nan = std::numeric_limits<double>::quiet_NaN();
-                   return Args{.gate = r.normal({3, 37}, DType::f32), .up = r.normal({3, 37}, DType::f32), .dy = r.normal({3, 37}, DType::f32),
-                               .dgate = r.constant({3, 37}, DType::f32, nan), .dup = r.constant({3, 37}, DType::f32, nan), .accumulate = false};
+                   return Args{.gate = r.normal({3, 37}, DType::f32),
+                               .up = r.normal({3, 37}, DType::f32),
+                               .dy = r.normal({3, 37}, DType::f32),
+                               .dgate = r.constant({3, 37}, DType::f32, nan),
+                               .dup = r.constant({3, 37}, DType::f32, nan),
+                               .accumulate = false};
                  }});
   all.push_back({"edge_halves_of_one_product", Suite::edge, [](Sampler& r) {
                    View both = r.normal({5, 96}, DType::f32, 2), d = r.normal({5, 96}, DType::f32);
-                   return Args{.gate = both.cols(0, 48), .up = both.cols(48, 48), .dy = r.normal({5, 48}, DType::f32),
-                               .dgate = d.cols(0, 48), .dup = d.cols(48, 48)};
+                   return Args{.gate = both.cols(0, 48),
+                               .up = both.cols(48, 48),
+                               .dy = r.normal({5, 48}, DType::f32),
+                               .dgate = d.cols(0, 48),
+                               .dup = d.cols(48, 48)};
                  }});
   all.push_back({"model_smollm2", Suite::model, pair(512, 1536, DType::f32, Activation::silu)});
   return all;

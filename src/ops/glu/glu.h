@@ -14,9 +14,9 @@ namespace ridge {
 struct Glu {
   static constexpr const char* name = "glu";
   struct Args {
-    View gate;                                                 // [rows, n]
-    View up{};                                                 // [rows, n]
-    View y;                                                    // [rows, n]
+    View gate;  // [rows, n]
+    View up{};  // [rows, n]
+    View y;     // [rows, n]
     Activation act = Activation::silu;
     bool operator==(const Args&) const = default;
   };
@@ -25,7 +25,7 @@ struct Glu {
   static Cost cost(const Args&);
   static std::string shape(const Args&);
   static void reference(Ctx&, const Args&, char*);
-  static void planted(Ctx&, const Args&, char*);               // takes up for gate; without up it activates twice
+  static void planted(Ctx&, const Args&, char*);  // takes up for gate; without up it activates twice
   static Accuracy accuracy() { return {.relative = 2, .floor = 16}; }
   static std::vector<Case<Glu>> cases();
   static void vjp(Ctx&, const Args&);
@@ -35,10 +35,10 @@ struct Glu {
 struct GluBackward {
   static constexpr const char* name = "glu_backward";
   struct Args {
-    View gate;                                                 // [rows, n]
-    View up{};                                                 // [rows, n]
-    View dy;                                                   // [rows, n]
-    View dgate{}, dup{};                                       // [rows, n]
+    View gate;            // [rows, n]
+    View up{};            // [rows, n]
+    View dy;              // [rows, n]
+    View dgate{}, dup{};  // [rows, n]
     Activation act = Activation::silu;
     bool accumulate = true;
     bool operator==(const Args&) const = default;
@@ -48,7 +48,7 @@ struct GluBackward {
   static Cost cost(const Args&);
   static std::string shape(const Args&);
   static void reference(Ctx&, const Args&, char*);
-  static void planted(Ctx&, const Args&, char*);               // halves dgate: the sum of two products lost one
+  static void planted(Ctx&, const Args&, char*);  // halves dgate: the sum of two products lost one
   static Accuracy accuracy() { return {.relative = 2, .floor = 16}; }
   static std::vector<Case<GluBackward>> cases();
   static std::span<const Kernel<GluBackward>> kernels();

@@ -1,21 +1,27 @@
 // glu and its backward, vector by vector; a call's activation is a template argument of the inner loop.
 #include "ops/glu/glu_cpu.h"
 
-#include "ops/row_cpu.h"
+#include "tile/cpu/rows.h"
 
 namespace ridge::RIDGE_ISA {
 namespace {
 
 template <Activation act>
 RIDGE_INLINE Vec activated(Vec x) {
-  if constexpr (act == Activation::silu) return silu(x);
-  else if constexpr (act == Activation::gelu) return gelu(x);
-  else if constexpr (act == Activation::gelu_tanh) return gelu_tanh(x);
-  else return x;
+  if constexpr (act == Activation::silu)
+    return silu(x);
+  else if constexpr (act == Activation::gelu)
+    return gelu(x);
+  else if constexpr (act == Activation::gelu_tanh)
+    return gelu_tanh(x);
+  else
+    return x;
 }
 
 // sigmoid(u) and its slope s (1 - s), from e^-|u|: 1 - s would cancel where s is near 1, and is multiplied by x.
-struct Sigmoid { Vec s, rise; };
+struct Sigmoid {
+  Vec s, rise;
+};
 RIDGE_INLINE Sigmoid sigmoid_and_slope(Vec u) {
   const Vec t = exp(-abs(u)), d = broadcast(1) / (broadcast(1) + t), small = t * d;
   return {select(u < zero(), small, d), small * d};
@@ -29,7 +35,7 @@ RIDGE_INLINE Vec slope(Vec x) {
   } else if constexpr (act == Activation::gelu) {
     const Vec density = exp(x * x * broadcast(-0.5f)) * broadcast(0.398942280f);
     return fma(x, density, normal_cdf(x));
-  } else if constexpr (act == Activation::gelu_tanh) {         // x sigmoid(u): s + x s (1 - s) u'
+  } else if constexpr (act == Activation::gelu_tanh) {  // x sigmoid(u): s + x s (1 - s) u'
     const Vec square = x * x;
     const Sigmoid g = sigmoid_and_slope(x * fma(square, broadcast(0.0713548162f), broadcast(1.59576912f)));
     return fma(x * g.rise, fma(square, broadcast(3 * 0.0713548162f), broadcast(1.59576912f)), g.s);
@@ -55,8 +61,10 @@ void forward(const GluTask& t) {
       const T* gate = static_cast<const T*>(t.gate) + r * t.gate_step;
       const T* up = static_cast<const T*>(t.up) + r * t.up_step;
       U* y = static_cast<U*>(t.y) + r * t.y_step;
-      if (t.up) each(t.n, [&](int64_t i, auto... n) { store(y + i, activated<act>(load(gate + i, n...)) * load(up + i, n...), n...); });
-      else each(t.n, [&](int64_t i, auto... n) { store(y + i, activated<act>(load(gate + i, n...)), n...); });
+      if (t.up)
+        each(t.n, [&](int64_t i, auto... n) { store(y + i, activated<act>(load(gate + i, n...)) * load(up + i, n...), n...); });
+      else
+        each(t.n, [&](int64_t i, auto... n) { store(y + i, activated<act>(load(gate + i, n...)), n...); });
     }
   });
 }

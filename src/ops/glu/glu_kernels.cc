@@ -22,12 +22,19 @@ void launch(Ctx& x, const Glu::Args& a, char*) {
   const int64_t n = a.y.dims[1];
   const auto forward = glu_cpu(isa).forward[table_index(a.gate.type)][table_index(a.y.type)];
   parallel_rows(x.pool(), a.y.dims[0], n * (2 * size_of(a.gate.type) + size_of(a.y.type)), [&](int64_t from, int64_t rows) {
-    forward({.gate = a.gate.at(from), .up = a.up ? a.up.at(from) : nullptr, .y = a.y.at(from), .rows = rows, .n = n,
-             .gate_step = a.gate.strides[0], .up_step = a.up.strides[0], .y_step = a.y.strides[0], .act = a.act});
+    forward({.gate = a.gate.at(from),
+             .up = a.up ? a.up.at(from) : nullptr,
+             .y = a.y.at(from),
+             .rows = rows,
+             .n = n,
+             .gate_step = a.gate.strides[0],
+             .up_step = a.up.strides[0],
+             .y_step = a.y.strides[0],
+             .act = a.act});
   });
 }
 
-constexpr Speed kSpeed{.unit = Unit::fma_f32, .compute = 0.3, .memory = 0.8};
+constexpr Speed kSpeed{.unit = Unit::fma_f32, .compute = 0.13, .memory = 0.9};
 
 }  // namespace
 
@@ -55,22 +62,34 @@ void launch_backward(Ctx& x, const GluBackward::Args& a, char*) {
   const int64_t n = a.dy.dims[1];
   const auto backward = glu_cpu(isa).backward[table_index(a.gate.type)];
   parallel_rows(x.pool(), a.dy.dims[0], n * 20, [&](int64_t from, int64_t rows) {
-    backward({.gate = a.gate.at(from), .up = a.up ? a.up.at(from) : nullptr, .dy = a.dy.as<float>(from),
-              .dgate = a.dgate ? a.dgate.as<float>(from) : nullptr, .dup = a.dup ? a.dup.as<float>(from) : nullptr, .rows = rows, .n = n,
-              .gate_step = a.gate.strides[0], .up_step = a.up.strides[0], .dy_step = a.dy.strides[0], .dgate_step = a.dgate.strides[0],
-              .dup_step = a.dup.strides[0], .act = a.act, .accumulate = a.accumulate});
+    backward({.gate = a.gate.at(from),
+              .up = a.up ? a.up.at(from) : nullptr,
+              .dy = a.dy.as<float>(from),
+              .dgate = a.dgate ? a.dgate.as<float>(from) : nullptr,
+              .dup = a.dup ? a.dup.as<float>(from) : nullptr,
+              .rows = rows,
+              .n = n,
+              .gate_step = a.gate.strides[0],
+              .up_step = a.up.strides[0],
+              .dy_step = a.dy.strides[0],
+              .dgate_step = a.dgate.strides[0],
+              .dup_step = a.dup.strides[0],
+              .act = a.act,
+              .accumulate = a.accumulate});
   });
 }
 
-constexpr Speed kSpeedBackward{.unit = Unit::fma_f32, .compute = 0.3, .memory = 0.7};
+constexpr Speed kSpeedBackward{.unit = Unit::fma_f32, .compute = 0.13, .memory = 0.9};
 
 }  // namespace
 
 std::span<const Kernel<GluBackward>> GluBackward::kernels() {
   static const Kernel<GluBackward> rows[] = {
-      {"rows_avx512", Place::cpu, Isa::avx512, Tier::fast, supports_backward, launch_backward<Isa::avx512>, nullptr, kSpeedBackward},
+      {"rows_avx512", Place::cpu, Isa::avx512, Tier::fast, supports_backward, launch_backward<Isa::avx512>, nullptr,
+       kSpeedBackward},
       {"rows_avx2", Place::cpu, Isa::avx2, Tier::fast, supports_backward, launch_backward<Isa::avx2>, nullptr, kSpeedBackward},
-      {"rows_portable", Place::cpu, Isa::portable, Tier::fast, supports_backward, launch_backward<Isa::portable>, nullptr, kSpeedBackward},
+      {"rows_portable", Place::cpu, Isa::portable, Tier::fast, supports_backward, launch_backward<Isa::portable>, nullptr,
+       kSpeedBackward},
       {"reference", Place::cpu, Isa::portable, Tier::reference, always<GluBackward>, reference},
   };
   return rows;

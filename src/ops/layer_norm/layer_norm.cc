@@ -12,7 +12,7 @@ namespace ridge {
 
 std::span<const Operand> LayerNorm::operands() {
   static constexpr Operand table[] = {
-      operand<&Args::x>("x", Role::in),        operand<&Args::add>("add", Role::in), operand<&Args::w>("w", Role::weight),
+      operand<&Args::x>("x", Role::in),           operand<&Args::add>("add", Role::in),  operand<&Args::w>("w", Role::weight),
       operand<&Args::bias>("bias", Role::weight), operand<&Args::sum>("sum", Role::out), operand<&Args::y>("y", Role::out),
   };
   return table;
@@ -35,14 +35,21 @@ std::string LayerNorm::shape(const Args& a) {
 std::vector<Case<LayerNorm>> LayerNorm::cases() {
   auto plain = [](int64_t rows, int64_t n, DType type) {
     return [=](Sampler& r) {
-      return Args{.x = r.normal({rows, n}, type, 1, 0.3), .y = r.out({rows, n}, type), .w = r.normal({n}, type, 0.5, 1), .bias = r.normal({n}, type)};
+      return Args{.x = r.normal({rows, n}, type, 1, 0.3),
+                  .y = r.out({rows, n}, type),
+                  .w = r.normal({n}, type, 0.5, 1),
+                  .bias = r.normal({n}, type)};
     };
   };
   auto added = [](int64_t rows, int64_t n, DType type, bool sum_on_x) {
     return [=](Sampler& r) {
       View x = r.normal({rows, n}, type);
-      return Args{.x = x, .y = r.out({rows, n}, type), .w = r.normal({n}, type, 0.5, 1), .bias = r.normal({n}, type),
-                  .add = r.normal({rows, n}, type), .sum = sum_on_x ? x : r.out({rows, n}, type)};
+      return Args{.x = x,
+                  .y = r.out({rows, n}, type),
+                  .w = r.normal({n}, type, 0.5, 1),
+                  .bias = r.normal({n}, type),
+                  .add = r.normal({rows, n}, type),
+                  .sum = sum_on_x ? x : r.out({rows, n}, type)};
     };
   };
   std::vector<Case<LayerNorm>> all = {
@@ -70,8 +77,11 @@ std::vector<Case<LayerNorm>> LayerNorm::cases() {
                    return Args{.x = r.normal({3, 200}, DType::f32, 1, 1000), .y = r.out({3, 200}, DType::f32)};
                  }});
   all.push_back({"edge_constant_row", Suite::model, [](Sampler& r) {  // no deviation: the answer is the bias
-                   return Args{.x = r.constant({3, 32}, DType::f32, 2), .y = r.out({3, 32}, DType::f32), .w = r.normal({32}, DType::f32),
-                               .bias = r.normal({32}, DType::f32), .eps = 1e-12};
+                   return Args{.x = r.constant({3, 32}, DType::f32, 2),
+                               .y = r.out({3, 32}, DType::f32),
+                               .w = r.normal({32}, DType::f32),
+                               .bias = r.normal({32}, DType::f32),
+                               .eps = 1e-12};
                  }});
   all.push_back({"edge_massive_channel_f16", Suite::edge, [](Sampler& r) {
                    View x = r.normal({3, 64}, DType::f16);
@@ -79,52 +89,72 @@ std::vector<Case<LayerNorm>> LayerNorm::cases() {
                    return Args{.x = x, .y = r.out({3, 64}, DType::f16), .w = r.normal({64}, DType::f16)};
                  }});
   all.push_back({"edge_columns_of_a_wider_buffer", Suite::edge, [](Sampler& r) {
-                   return Args{.x = r.normal({4, 90}, DType::f32).cols(30, 48), .y = r.out({4, 64}, DType::f32).cols(8, 48),
-                               .w = r.normal({48}, DType::bf16), .bias = r.normal({48}, DType::f16)};
+                   return Args{.x = r.normal({4, 90}, DType::f32).cols(30, 48),
+                               .y = r.out({4, 64}, DType::f32).cols(8, 48),
+                               .w = r.normal({48}, DType::bf16),
+                               .bias = r.normal({48}, DType::f16)};
                  }});
-  all.push_back({"edge_column_strides", Suite::edge, [](Sampler& r) {
-                   return Args{.x = r.normal({24, 5}, DType::f32).t(), .y = r.out({5, 24}, DType::f32), .w = r.normal({24}, DType::f32)};
-                 }});
+  all.push_back(
+      {"edge_column_strides", Suite::edge, [](Sampler& r) {
+         return Args{.x = r.normal({24, 5}, DType::f32).t(), .y = r.out({5, 24}, DType::f32), .w = r.normal({24}, DType::f32)};
+       }});
   return all;
 }
 
 void LayerNorm::vjp(Ctx& x, const Args& a) {
   RIDGE_CHECK(a.y.data != a.x.data, "layer_norm: y lies on an input that a recorded pass still needs");
   const bool stored = bool(a.sum);
-  layer_norm_backward(x, {.dy = x.grad(a.y), .x = stored ? a.sum : a.x, .add = stored ? View{} : a.add, .w = a.w,
-                          .dsum = stored ? x.grad(a.sum) : View{}, .dx = x.grad(a.x), .dadd = x.grad(a.add), .dw = x.grad(a.w),
-                          .dbias = x.grad(a.bias), .eps = a.eps});
+  layer_norm_backward(x, {.dy = x.grad(a.y),
+                          .x = stored ? a.sum : a.x,
+                          .add = stored ? View{} : a.add,
+                          .w = a.w,
+                          .dsum = stored ? x.grad(a.sum) : View{},
+                          .dx = x.grad(a.x),
+                          .dadd = x.grad(a.add),
+                          .dw = x.grad(a.w),
+                          .dbias = x.grad(a.bias),
+                          .eps = a.eps});
 }
 
 // ---- backward
 
 std::span<const Operand> LayerNormBackward::operands() {
   static constexpr Operand table[] = {
-      operand<&Args::dy>("dy", Role::in),       operand<&Args::x>("x", Role::in),         operand<&Args::add>("add", Role::in),
-      operand<&Args::w>("w", Role::weight),     operand<&Args::dsum>("dsum", Role::in),   operand<&Args::dx>("dx", Role::inout),
-      operand<&Args::dadd>("dadd", Role::inout), operand<&Args::dw>("dw", Role::inout),   operand<&Args::dbias>("dbias", Role::inout),
+      operand<&Args::dy>("dy", Role::in),          operand<&Args::x>("x", Role::in),
+      operand<&Args::add>("add", Role::in),        operand<&Args::w>("w", Role::weight),
+      operand<&Args::dsum>("dsum", Role::in),      operand<&Args::dx>("dx", Role::inout),
+      operand<&Args::dadd>("dadd", Role::inout),   operand<&Args::dw>("dw", Role::inout),
+      operand<&Args::dbias>("dbias", Role::inout),
   };
   return table;
 }
 
 std::string LayerNormBackward::check(const Args& a) {
   if (a.x.rank != 2 || !same_dims(a.dy, a.x)) return "x and dy are both [rows, n]";
-  if (!fits(a.add, a.x) || !fits(a.dsum, a.x) || !fits(a.dx, a.x) || !fits(a.dadd, a.x)) return "add, dsum, dx and dadd are [rows, n] like x";
-  if (!fits_row(a.w, a.x.dims[1]) || !fits_row(a.dw, a.x.dims[1]) || !fits_row(a.dbias, a.x.dims[1])) return "w, dw and dbias are [n]";
+  if (!fits(a.add, a.x) || !fits(a.dsum, a.x) || !fits(a.dx, a.x) || !fits(a.dadd, a.x))
+    return "add, dsum, dx and dadd are [rows, n] like x";
+  if (!fits_row(a.w, a.x.dims[1]) || !fits_row(a.dw, a.x.dims[1]) || !fits_row(a.dbias, a.x.dims[1]))
+    return "w, dw and dbias are [n]";
   if (a.dw && !a.w) return "dw belongs to w, and there is none";
   if (!all_float({a.dy, a.x, a.add, a.w, a.dsum, a.dx, a.dadd, a.dw, a.dbias})) return "every operand is floating point";
   return {};
 }
 
 Cost LayerNormBackward::cost(const Args& a) { return {.vector_flops = double(a.x.count()) * (a.dw || a.dbias ? 16 : 13)}; }
-std::string LayerNormBackward::shape(const Args& a) { return fmt::format("{}x{} {}", a.x.dims[0], a.x.dims[1], name_of(a.x.type)); }
+std::string LayerNormBackward::shape(const Args& a) {
+  return fmt::format("{}x{} {}", a.x.dims[0], a.x.dims[1], name_of(a.x.type));
+}
 
 std::vector<Case<LayerNormBackward>> LayerNormBackward::cases() {
   auto plain = [](int64_t rows, int64_t n, DType type) {
     return [=](Sampler& r) {
       const DType grad = type == DType::f64 ? DType::f64 : DType::f32;
-      return Args{.dy = r.normal({rows, n}, grad), .x = r.normal({rows, n}, type, 1, 0.3), .w = r.normal({n}, type, 0.5, 1),
-                  .dx = r.normal({rows, n}, grad), .dw = r.normal({n}, grad), .dbias = r.normal({n}, grad)};
+      return Args{.dy = r.normal({rows, n}, grad),
+                  .x = r.normal({rows, n}, type, 1, 0.3),
+                  .w = r.normal({n}, type, 0.5, 1),
+                  .dx = r.normal({rows, n}, grad),
+                  .dw = r.normal({n}, grad),
+                  .dbias = r.normal({n}, grad)};
     };
   };
   std::vector<Case<LayerNormBackward>> all = {
@@ -133,30 +163,47 @@ std::vector<Case<LayerNormBackward>> LayerNormBackward::cases() {
       {"smoke_f64", Suite::smoke, plain(2, 7, DType::f64)},
       {"smoke_add_and_sum", Suite::smoke,
        [](Sampler& r) {
-         return Args{.dy = r.normal({4, 40}, DType::f32), .x = r.normal({4, 40}, DType::f32), .w = r.normal({40}, DType::f32),
-                     .dsum = r.normal({4, 40}, DType::f32), .dx = r.normal({4, 40}, DType::f32), .dadd = r.normal({4, 40}, DType::f32),
+         return Args{.dy = r.normal({4, 40}, DType::f32),
+                     .x = r.normal({4, 40}, DType::f32),
+                     .w = r.normal({40}, DType::f32),
+                     .dsum = r.normal({4, 40}, DType::f32),
+                     .dx = r.normal({4, 40}, DType::f32),
+                     .dadd = r.normal({4, 40}, DType::f32),
                      .dw = r.normal({40}, DType::f32)};
        }},
       {"edge_sum_lay_on_x", Suite::edge,
        [](Sampler& r) {
          View dx = r.normal({4, 40}, DType::f32);
-         return Args{.dy = r.normal({4, 40}, DType::f32), .x = r.normal({4, 40}, DType::f32), .w = r.normal({40}, DType::f32),
-                     .dsum = dx, .dx = dx, .dadd = r.normal({4, 40}, DType::f32), .dw = r.normal({40}, DType::f32)};
+         return Args{.dy = r.normal({4, 40}, DType::f32),
+                     .x = r.normal({4, 40}, DType::f32),
+                     .w = r.normal({40}, DType::f32),
+                     .dsum = dx,
+                     .dx = dx,
+                     .dadd = r.normal({4, 40}, DType::f32),
+                     .dw = r.normal({40}, DType::f32)};
        }},
       {"edge_no_weight_only_dbias", Suite::edge,
        [](Sampler& r) {
-         return Args{.dy = r.normal({9, 40}, DType::f32), .x = r.normal({9, 40}, DType::bf16), .add = r.normal({9, 40}, DType::bf16),
+         return Args{.dy = r.normal({9, 40}, DType::f32),
+                     .x = r.normal({9, 40}, DType::bf16),
+                     .add = r.normal({9, 40}, DType::bf16),
                      .dbias = r.normal({40}, DType::f32)};
        }},
       {"edge_mean_far_from_zero", Suite::edge,
        [](Sampler& r) {
-         return Args{.dy = r.normal({3, 200}, DType::f32), .x = r.normal({3, 200}, DType::f32, 1, 1000), .w = r.normal({200}, DType::f32),
-                     .dx = r.normal({3, 200}, DType::f32), .dw = r.normal({200}, DType::f32)};
+         return Args{.dy = r.normal({3, 200}, DType::f32),
+                     .x = r.normal({3, 200}, DType::f32, 1, 1000),
+                     .w = r.normal({200}, DType::f32),
+                     .dx = r.normal({3, 200}, DType::f32),
+                     .dw = r.normal({200}, DType::f32)};
        }},
       {"edge_columns_of_wider_buffers", Suite::edge,
        [](Sampler& r) {
-         return Args{.dy = r.normal({4, 90}, DType::f32).cols(30, 48), .x = r.normal({4, 64}, DType::f32).cols(8, 48),
-                     .w = r.normal({48}, DType::f32), .dx = r.normal({4, 70}, DType::f32).cols(3, 48), .dw = r.normal({48}, DType::f32)};
+         return Args{.dy = r.normal({4, 90}, DType::f32).cols(30, 48),
+                     .x = r.normal({4, 64}, DType::f32).cols(8, 48),
+                     .w = r.normal({48}, DType::f32),
+                     .dx = r.normal({4, 70}, DType::f32).cols(3, 48),
+                     .dw = r.normal({48}, DType::f32)};
        }},
       {"edge_many_rows", Suite::edge, plain(1500, 24, DType::f32)},  // dw meets several partial sums
       {"model_gpt2", Suite::model, plain(256, 768, DType::f32)},

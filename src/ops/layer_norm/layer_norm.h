@@ -16,11 +16,11 @@ namespace ridge {
 struct LayerNorm {
   static constexpr const char* name = "layer_norm";
   struct Args {
-    View x;                                                    // [rows, n]
-    View y;                                                    // [rows, n]
-    View w{}, bias{};                                          // [n]
-    View add{};                                                // [rows, n]
-    View sum{};                                                // [rows, n]
+    View x;            // [rows, n]
+    View y;            // [rows, n]
+    View w{}, bias{};  // [n]
+    View add{};        // [rows, n]
+    View sum{};        // [rows, n]
     double eps = 1e-5;
     bool operator==(const Args&) const = default;
   };
@@ -29,7 +29,7 @@ struct LayerNorm {
   static Cost cost(const Args&);
   static std::string shape(const Args&);
   static void reference(Ctx&, const Args&, char*);
-  static void planted(Ctx&, const Args&, char*);               // loses one of four partial sums of the variance
+  static void planted(Ctx&, const Args&, char*);  // loses one of four partial sums of the variance
   static Accuracy accuracy() { return {.relative = 2, .floor = 16}; }
   static std::vector<Case<LayerNorm>> cases();
   static void vjp(Ctx&, const Args&);
@@ -39,13 +39,13 @@ struct LayerNorm {
 struct LayerNormBackward {
   static constexpr const char* name = "layer_norm_backward";
   struct Args {
-    View dy;                                                   // [rows, n]
-    View x;                                                    // [rows, n]: what was normalised, or its part beside add
-    View add{};                                                // [rows, n]: where x + add was normalised and not stored
-    View w{};                                                  // [n]
-    View dsum{};                                               // [rows, n]: of the stored sum; may be dx itself, where sum lay on x
-    View dx{}, dadd{};                                         // [rows, n], added to
-    View dw{}, dbias{};                                        // [n], added to
+    View dy;             // [rows, n]
+    View x;              // [rows, n]: what was normalised, or its part beside add
+    View add{};          // [rows, n]: where x + add was normalised and not stored
+    View w{};            // [n]
+    View dsum{};         // [rows, n]: of the stored sum; may be dx itself, where sum lay on x
+    View dx{}, dadd{};   // [rows, n], added to
+    View dw{}, dbias{};  // [n], added to
     double eps = 1e-5;
     bool operator==(const Args&) const = default;
   };
@@ -54,7 +54,7 @@ struct LayerNormBackward {
   static Cost cost(const Args&);
   static std::string shape(const Args&);
   static void reference(Ctx&, const Args&, char*);
-  static void planted(Ctx&, const Args&, char*);               // loses a quarter of mean(g e)
+  static void planted(Ctx&, const Args&, char*);                       // loses a quarter of mean(g e)
   static Accuracy accuracy() { return {.relative = 2, .floor = 32}; }  // dw and dbias sum over rows in f32
   static std::vector<Case<LayerNormBackward>> cases();
   static std::span<const Kernel<LayerNormBackward>> kernels();

@@ -4,13 +4,13 @@
 // sums what is left, and the third takes that correction off too.
 #include "ops/layer_norm/layer_norm_cpu.h"
 
-#include "ops/row_cpu.h"
+#include "tile/cpu/rows.h"
 
 namespace ridge::RIDGE_ISA {
 namespace {
 
 struct Moments {
-  float mean, rest, inv;                                       // (s - mean) - rest is centred; inv = 1 / sqrt(variance + eps)
+  float mean, rest, inv;  // (s - mean) - rest is centred; inv = 1 / sqrt(variance + eps)
 };
 
 template <class S>
@@ -43,12 +43,13 @@ void forward(const LayerNormTask& t) {
       const float total = sum_of(t.n, [&](Vec acc, int64_t i, auto... l) { return acc + load(x + i, l...); });
       finish(total, [&](int64_t i, auto... l) { return load(x + i, l...); });
     } else if (!t.sum) {
-      const float total = sum_of(t.n, [&](Vec acc, int64_t i, auto... l) { return acc + (load(x + i, l...) + load(add + i, l...)); });
+      const float total =
+          sum_of(t.n, [&](Vec acc, int64_t i, auto... l) { return acc + (load(x + i, l...) + load(add + i, l...)); });
       finish(total, [&](int64_t i, auto... l) { return load(x + i, l...) + load(add + i, l...); });
     } else {
       const float total = sum_of(t.n, [&](Vec acc, int64_t i, auto... l) {
         store(sum + i, load(x + i, l...) + load(add + i, l...), l...);
-        return acc + load(sum + i, l...);                      // as stored, that is rounded
+        return acc + load(sum + i, l...);  // as stored, that is rounded
       });
       finish(total, [&](int64_t i, auto... l) { return load(sum + i, l...); });
     }
@@ -77,17 +78,17 @@ void backward(const LayerNormBackwardTask& t) {
         if (t.dadd) store(dadd + i, load(dadd + i, l...) + ds, l...);
         if (t.dx) store(dx + i, t.dx == t.dsum ? ds : load(dx + i, l...) + ds, l...);
       });
-    if (t.dw) each(t.n, [&](int64_t i, auto... l) { store(t.dw + i, fma(load(dy + i, l...), e(i, l...), load(t.dw + i, l...)), l...); });
+    if (t.dw)
+      each(t.n, [&](int64_t i, auto... l) { store(t.dw + i, fma(load(dy + i, l...), e(i, l...), load(t.dw + i, l...)), l...); });
     if (t.dbias) each(t.n, [&](int64_t i, auto... l) { store(t.dbias + i, load(t.dbias + i, l...) + load(dy + i, l...), l...); });
   }
 }
 
 }  // namespace
 
-extern const LayerNormCpu layer_norm_cpu{
-    {{forward<float, float>, forward<float, Bf16>, forward<float, F16>},
-     {forward<Bf16, float>, forward<Bf16, Bf16>, forward<Bf16, F16>},
-     {forward<F16, float>, forward<F16, Bf16>, forward<F16, F16>}},
-    {backward<float>, backward<Bf16>, backward<F16>}};
+extern const LayerNormCpu layer_norm_cpu{{{forward<float, float>, forward<float, Bf16>, forward<float, F16>},
+                                          {forward<Bf16, float>, forward<Bf16, Bf16>, forward<Bf16, F16>},
+                                          {forward<F16, float>, forward<F16, Bf16>, forward<F16, F16>}},
+                                         {backward<float>, backward<Bf16>, backward<F16>}};
 
 }  // namespace ridge::RIDGE_ISA

@@ -26,14 +26,25 @@ void launch(Ctx& x, const LayerNorm::Args& a, char* scratch) {
   const float* w = f32_vector(a.w, 0, n, scratch);
   const float* bias = a.bias ? f32_vector(a.bias, 0, n, scratch + f32_vector_bytes(n)) : nullptr;
   const auto forward = layer_norm_cpu(isa).forward[table_index(a.x.type)][table_index(a.y.type)];
-  parallel_rows(x.pool(), a.x.dims[0], n * (size_of(a.x.type) * (a.add ? 3 : 1) + size_of(a.y.type)), [&](int64_t from, int64_t rows) {
-    forward({.x = a.x.at(from), .add = a.add ? a.add.at(from) : nullptr, .sum = a.sum ? a.sum.at(from) : nullptr, .y = a.y.at(from), .w = w,
-             .bias = bias, .rows = rows, .n = n, .x_step = a.x.strides[0], .add_step = a.add.strides[0], .sum_step = a.sum.strides[0],
-             .y_step = a.y.strides[0], .eps = a.eps});
-  });
+  parallel_rows(x.pool(), a.x.dims[0], n * (size_of(a.x.type) * (a.add ? 3 : 1) + size_of(a.y.type)),
+                [&](int64_t from, int64_t rows) {
+                  forward({.x = a.x.at(from),
+                           .add = a.add ? a.add.at(from) : nullptr,
+                           .sum = a.sum ? a.sum.at(from) : nullptr,
+                           .y = a.y.at(from),
+                           .w = w,
+                           .bias = bias,
+                           .rows = rows,
+                           .n = n,
+                           .x_step = a.x.strides[0],
+                           .add_step = a.add.strides[0],
+                           .sum_step = a.sum.strides[0],
+                           .y_step = a.y.strides[0],
+                           .eps = a.eps});
+                });
 }
 
-constexpr Speed kSpeed{.unit = Unit::fma_f32, .compute = 0.3, .memory = 0.8};
+constexpr Speed kSpeed{.unit = Unit::fma_f32, .compute = 0.13, .memory = 0.9};
 
 }  // namespace
 
@@ -76,26 +87,41 @@ void launch_backward(Ctx& x, const LayerNormBackward::Args& a, char* scratch) {
     float* dbias = a.dbias ? partial_bias + share * n : nullptr;
     if (dw) std::fill_n(dw, n, 0.0f);
     if (dbias) std::fill_n(dbias, n, 0.0f);
-    backward({.dy = a.dy.as<float>(from), .dsum = a.dsum ? a.dsum.as<float>(from) : nullptr, .x = a.x.at(from),
-              .add = a.add ? a.add.at(from) : nullptr, .w = w, .dx = a.dx ? a.dx.as<float>(from) : nullptr,
-              .dadd = a.dadd ? a.dadd.as<float>(from) : nullptr, .dw = dw, .dbias = dbias, .rows = shares.size(share), .n = n, .dy_step = a.dy.strides[0],
-              .dsum_step = a.dsum.strides[0], .x_step = a.x.strides[0], .add_step = a.add.strides[0], .dx_step = a.dx.strides[0],
-              .dadd_step = a.dadd.strides[0], .eps = a.eps});
+    backward({.dy = a.dy.as<float>(from),
+              .dsum = a.dsum ? a.dsum.as<float>(from) : nullptr,
+              .x = a.x.at(from),
+              .add = a.add ? a.add.at(from) : nullptr,
+              .w = w,
+              .dx = a.dx ? a.dx.as<float>(from) : nullptr,
+              .dadd = a.dadd ? a.dadd.as<float>(from) : nullptr,
+              .dw = dw,
+              .dbias = dbias,
+              .rows = shares.size(share),
+              .n = n,
+              .dy_step = a.dy.strides[0],
+              .dsum_step = a.dsum.strides[0],
+              .x_step = a.x.strides[0],
+              .add_step = a.add.strides[0],
+              .dx_step = a.dx.strides[0],
+              .dadd_step = a.dadd.strides[0],
+              .eps = a.eps});
   });
   if (a.dw) add_partials(x.pool(), partial_w, shares.count, n, a.dw);
   if (a.dbias) add_partials(x.pool(), partial_bias, shares.count, n, a.dbias);
 }
 
-constexpr Speed kSpeedBackward{.unit = Unit::fma_f32, .compute = 0.3, .memory = 0.7};
+constexpr Speed kSpeedBackward{.unit = Unit::fma_f32, .compute = 0.13, .memory = 0.9};
 
 }  // namespace
 
 std::span<const Kernel<LayerNormBackward>> LayerNormBackward::kernels() {
   static const Kernel<LayerNormBackward> rows[] = {
-      {"rows_avx512", Place::cpu, Isa::avx512, Tier::fast, supports_backward, launch_backward<Isa::avx512>, workspace_backward, kSpeedBackward},
-      {"rows_avx2", Place::cpu, Isa::avx2, Tier::fast, supports_backward, launch_backward<Isa::avx2>, workspace_backward, kSpeedBackward},
-      {"rows_portable", Place::cpu, Isa::portable, Tier::fast, supports_backward, launch_backward<Isa::portable>, workspace_backward,
+      {"rows_avx512", Place::cpu, Isa::avx512, Tier::fast, supports_backward, launch_backward<Isa::avx512>, workspace_backward,
        kSpeedBackward},
+      {"rows_avx2", Place::cpu, Isa::avx2, Tier::fast, supports_backward, launch_backward<Isa::avx2>, workspace_backward,
+       kSpeedBackward},
+      {"rows_portable", Place::cpu, Isa::portable, Tier::fast, supports_backward, launch_backward<Isa::portable>,
+       workspace_backward, kSpeedBackward},
       {"reference", Place::cpu, Isa::portable, Tier::reference, always<LayerNormBackward>, reference},
   };
   return rows;

@@ -16,8 +16,9 @@ namespace ridge {
 
 std::span<const Operand> LinearCrossEntropy::operands() {
   static constexpr Operand table[] = {
-      operand<&Args::h>("h", Role::in), operand<&Args::w>("w", Role::weight), operand<&Args::target>("target", Role::in),
-      operand<&Args::weight>("weight", Role::in, true, false), operand<&Args::loss>("loss", Role::out), operand<&Args::lse>("lse", Role::out),
+      operand<&Args::h>("h", Role::in),           operand<&Args::w>("w", Role::weight),
+      operand<&Args::target>("target", Role::in), operand<&Args::weight>("weight", Role::in, true, false),
+      operand<&Args::loss>("loss", Role::out),    operand<&Args::lse>("lse", Role::out),
   };
   return table;
 }
@@ -44,14 +45,20 @@ std::string LinearCrossEntropy::shape(const Args& a) {
 
 namespace {
 
-struct Shape { int64_t tokens, vocab, k; };
+struct Shape {
+  int64_t tokens, vocab, k;
+};
 
 // Operands of a case: random weights of the tokens, a few tokens ignored.
 LinearCrossEntropy::Args sample(Sampler& r, Shape s, DType weight, DType type, double softcap = 0) {
   const DType wide = type == DType::f64 ? DType::f64 : DType::f32;
-  return {.h = r.normal({s.tokens, s.k}, type), .w = r.normal({s.vocab, s.k}, weight, 2 / std::sqrt(double(s.k))),
-          .target = r.integers({s.tokens}, DType::i32, -1, s.vocab), .weight = r.uniform({s.tokens}, wide, 0.1 / double(s.tokens), 1.0 / double(s.tokens)),
-          .loss = r.out({1}, wide), .lse = r.out({s.tokens}, wide), .softcap = softcap};
+  return {.h = r.normal({s.tokens, s.k}, type),
+          .w = r.normal({s.vocab, s.k}, weight, 2 / std::sqrt(double(s.k))),
+          .target = r.integers({s.tokens}, DType::i32, -1, s.vocab),
+          .weight = r.uniform({s.tokens}, wide, 0.1 / double(s.tokens), 1.0 / double(s.tokens)),
+          .loss = r.out({1}, wide),
+          .lse = r.out({s.tokens}, wide),
+          .softcap = softcap};
 }
 
 void ignore_token(const LinearCrossEntropy::Args& a, int64_t t) {
@@ -71,16 +78,18 @@ std::vector<Case<LinearCrossEntropy>> LinearCrossEntropy::cases() {
       {"smoke_softcap", Suite::smoke, plain({7, 37, 24}, DType::f32, DType::f32, 3)},
       {"smoke_bf16", Suite::smoke, plain({7, 37, 32}, DType::bf16, DType::bf16, 0)},
       {"edge_softcap_f64", Suite::edge, plain({5, 9, 6}, DType::f64, DType::f64, 1.5)},
-      {"edge_one_token", Suite::edge, [](Sampler& r) {
+      {"edge_one_token", Suite::edge,
+       [](Sampler& r) {
          Args a = sample(r, {1, 70, 16}, DType::f32, DType::f32);
          a.target.set(69, 0);
          return a;
        }},
       {"edge_one_word", Suite::edge, plain({3, 1, 16}, DType::f32, DType::f32, 0)},  // certainty: loss 0
-      {"edge_several_chunks", Suite::edge, plain({260, 2060, 4}, DType::f32, DType::f32, 0)},
+      {"edge_several_chunks", Suite::model, plain({260, 2060, 4}, DType::f32, DType::f32, 0)},
       {"edge_q8_0", Suite::edge, plain({9, 67, 64}, DType::q8_0, DType::f32, 0)},
-      {"edge_q6_k", Suite::edge, plain({3, 40, 512}, DType::q6_k, DType::f32, 0)},
-      {"model_smollm2", Suite::model, plain({8, 49152, 576}, DType::f32, DType::f32, 0)},
+      {"edge_q6_k", Suite::edge, plain({2, 12, 256}, DType::q6_k, DType::f32, 0)},
+      {"model_smollm2", Suite::model, plain({2, 49152, 576}, DType::f32, DType::f32, 0)},
+      {"model_smollm2_training", Suite::fuzz, plain({512, 49152, 576}, DType::f32, DType::f32, 0)},
   };
   all.push_back({"edge_without_lse", Suite::edge, [](Sampler& r) {
                    Args a = sample(r, {6, 40, 16}, DType::f32, DType::f32);
@@ -106,14 +115,14 @@ std::vector<Case<LinearCrossEntropy>> LinearCrossEntropy::cases() {
                  }});
   // Logits of several hundred: exp without the running maximum is infinite.
   all.push_back({"edge_large_logits", Suite::edge, [](Sampler& r) {
-                   Args a = sample(r, {6, 5000, 16}, DType::f32, DType::f32);
+                   Args a = sample(r, {6, 200, 16}, DType::f32, DType::f32);
                    a.h = r.normal({6, 16}, DType::f32, 40);
                    return a;
                  }});
   // The maximum comes last, in another chunk than the target: what was summed before must be scaled down.
   all.push_back({"edge_maximum_in_the_last_column", Suite::edge, [](Sampler& r) {
-                   Args a = sample(r, {3, 4500, 8}, DType::f32, DType::f32);
-                   for (int64_t j = 0; j < 8; ++j) a.w.set(a.h.get(1, j) * 5, 4499, j);
+                   Args a = sample(r, {3, 2100, 4}, DType::f32, DType::f32);
+                   for (int64_t j = 0; j < 4; ++j) a.w.set(a.h.get(1, j) * 5, 2099, j);
                    a.target.set(0, 1);
                    return a;
                  }});
@@ -127,22 +136,37 @@ std::vector<Case<LinearCrossEntropy>> LinearCrossEntropy::cases() {
 
 void LinearCrossEntropy::vjp(Ctx& x, const Args& a) {
   View lse = a.lse;
-  if (!lse) {                                                  // the price of not keeping it: one more forward pass
+  if (!lse) {  // the price of not keeping it: one more forward pass
     lse = x.act({a.h.dims[0]}, a.loss.type);
-    linear_cross_entropy(x, {.h = a.h, .w = a.w, .target = a.target, .weight = a.weight, .loss = x.act({1}, a.loss.type), .lse = lse,
+    linear_cross_entropy(x, {.h = a.h,
+                             .w = a.w,
+                             .target = a.target,
+                             .weight = a.weight,
+                             .loss = x.act({1}, a.loss.type),
+                             .lse = lse,
                              .softcap = a.softcap});
   }
-  linear_cross_entropy_backward(x, {.h = a.h, .w = a.w, .target = a.target, .weight = a.weight, .lse = lse, .dloss = x.grad(a.loss),
-                                    .dlse = x.grad(a.lse), .dh = x.grad(a.h), .dw = x.grad(a.w), .softcap = a.softcap});
+  linear_cross_entropy_backward(x, {.h = a.h,
+                                    .w = a.w,
+                                    .target = a.target,
+                                    .weight = a.weight,
+                                    .lse = lse,
+                                    .dloss = x.grad(a.loss),
+                                    .dlse = x.grad(a.lse),
+                                    .dh = x.grad(a.h),
+                                    .dw = x.grad(a.w),
+                                    .softcap = a.softcap});
 }
 
 // ---- backward
 
 std::span<const Operand> LinearCrossEntropyBackward::operands() {
   static constexpr Operand table[] = {
-      operand<&Args::h>("h", Role::in), operand<&Args::w>("w", Role::weight), operand<&Args::target>("target", Role::in),
-      operand<&Args::weight>("weight", Role::in), operand<&Args::lse>("lse", Role::in), operand<&Args::dloss>("dloss", Role::in),
-      operand<&Args::dlse>("dlse", Role::in), operand<&Args::dh>("dh", Role::inout), operand<&Args::dw>("dw", Role::inout),
+      operand<&Args::h>("h", Role::in),           operand<&Args::w>("w", Role::weight),
+      operand<&Args::target>("target", Role::in), operand<&Args::weight>("weight", Role::in),
+      operand<&Args::lse>("lse", Role::in),       operand<&Args::dloss>("dloss", Role::in),
+      operand<&Args::dlse>("dlse", Role::in),     operand<&Args::dh>("dh", Role::inout),
+      operand<&Args::dw>("dw", Role::inout),
   };
   return table;
 }
@@ -169,7 +193,8 @@ std::string LinearCrossEntropyBackward::shape(const Args& a) {
 namespace {
 
 // lse as a forward pass would have left it, so that exp(z - lse) are probabilities.
-LinearCrossEntropyBackward::Args sample_backward(Sampler& r, Shape s, DType weight, DType type, double softcap = 0, int ignored = -1) {
+LinearCrossEntropyBackward::Args sample_backward(Sampler& r, Shape s, DType weight, DType type, double softcap = 0,
+                                                 int ignored = -1) {
   LinearCrossEntropy::Args a = sample(r, s, weight, type, softcap);
   if (ignored >= 0) ignore_token(a, ignored);
   for (int64_t t = 0; t < s.tokens; ++t) {
@@ -184,8 +209,15 @@ LinearCrossEntropyBackward::Args sample_backward(Sampler& r, Shape s, DType weig
     a.lse.set(a.target.get(t) < 0 ? 0 : top + std::log(sum), t);
   }
   const DType wide = a.loss.type;
-  return {.h = a.h, .w = a.w, .target = a.target, .weight = a.weight, .lse = a.lse, .dloss = r.constant({1}, wide, 0.75),
-          .dh = r.normal({s.tokens, s.k}, wide), .dw = r.normal({s.vocab, s.k}, wide), .softcap = softcap};
+  return {.h = a.h,
+          .w = a.w,
+          .target = a.target,
+          .weight = a.weight,
+          .lse = a.lse,
+          .dloss = r.constant({1}, wide, 0.75),
+          .dh = r.normal({s.tokens, s.k}, wide, 0.01),
+          .dw = r.normal({s.vocab, s.k}, wide, 0.01),
+          .softcap = softcap};
 }
 
 }  // namespace
@@ -194,7 +226,7 @@ std::vector<Case<LinearCrossEntropyBackward>> LinearCrossEntropyBackward::cases(
   auto plain = [](Shape s, DType weight, DType type, double softcap) {
     return [=](Sampler& r) {
       Args a = sample_backward(r, s, weight, type, softcap);
-      if (is_block(weight)) a.dw = {};                         // a quantised head is frozen
+      if (is_block(weight)) a.dw = {};  // a quantised head is frozen
       return a;
     };
   };
@@ -204,9 +236,12 @@ std::vector<Case<LinearCrossEntropyBackward>> LinearCrossEntropyBackward::cases(
       {"smoke_softcap", Suite::smoke, plain({7, 37, 24}, DType::f32, DType::f32, 3)},
       {"edge_bf16", Suite::edge, plain({7, 37, 32}, DType::bf16, DType::bf16, 0)},
       {"edge_one_word", Suite::edge, plain({3, 1, 16}, DType::f32, DType::f32, 0)},
-      {"edge_several_chunks", Suite::edge, plain({260, 2060, 4}, DType::f32, DType::f32, 0)},
+      {"edge_several_chunks", Suite::model, plain({260, 2060, 4}, DType::f32, DType::f32, 0)},
       {"edge_q8_0_frozen_head", Suite::edge, plain({9, 67, 64}, DType::q8_0, DType::f32, 0)},
-      {"edge_padding_holds_nan", Suite::edge, [](Sampler& r) { return sample_backward(r, {6, 40, 16}, DType::f32, DType::f32, 0, 2); }},
+      {"edge_padding_holds_nan", Suite::edge,
+       [](Sampler& r) {
+         return sample_backward(r, {6, 40, 16}, DType::f32, DType::f32, 0, 2);
+       }},
       {"edge_only_dw", Suite::edge,
        [](Sampler& r) {
          Args a = sample_backward(r, {6, 40, 16}, DType::f32, DType::f32);
@@ -225,7 +260,7 @@ std::vector<Case<LinearCrossEntropyBackward>> LinearCrossEntropyBackward::cases(
          for (int64_t t = 0; t < 4; ++t) a.target.set(-1, t);
          return a;
        }},
-      {"model_smollm2_narrow", Suite::model, plain({32, 4096, 576}, DType::f32, DType::f32, 0)},
+      {"model_smollm2_narrow", Suite::model, plain({16, 4096, 576}, DType::f32, DType::f32, 0)},
   };
 }
 

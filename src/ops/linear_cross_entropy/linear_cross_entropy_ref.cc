@@ -14,7 +14,7 @@ namespace {
 int64_t target_of(const View& target, int64_t t, int64_t vocab) {
   const int64_t id = int64_t(target.get(t));
   RIDGE_CHECK(id < vocab, "linear_cross_entropy: token " + std::to_string(t) + " has target " + std::to_string(id) +
-              ", the vocabulary has " + std::to_string(vocab));
+                              ", the vocabulary has " + std::to_string(vocab));
   return std::max<int64_t>(id, -1);
 }
 
@@ -53,7 +53,7 @@ void forward(const LinearCrossEntropy::Args& a, bool first_weight) {
 
 void backward(const LinearCrossEntropyBackward::Args& a, bool first_weight) {
   const int64_t tokens = a.h.dims[0], k = a.h.dims[1], vocab = a.w.dims[0];
-  std::vector<std::vector<double>> dz(tokens);                 // [tokens][vocab], empty for ignored tokens
+  std::vector<std::vector<double>> dz(tokens);  // [tokens][vocab], empty for ignored tokens
   for (int64_t t = 0; t < tokens; ++t) {
     const int64_t target = target_of(a.target, t, vocab);
     if (target < 0) continue;
@@ -61,7 +61,8 @@ void backward(const LinearCrossEntropyBackward::Args& a, bool first_weight) {
     for (int64_t v = 0; v < vocab; ++v) {
       const double z = dz[t][v], slope = a.softcap > 0 ? 1 - z / a.softcap * (z / a.softcap) : 1;
       const double p = std::exp(z - a.lse.get(t));
-      dz[t][v] = (a.dloss.get() * a.weight.get(first_weight ? 0 : t) * (p - (v == target)) + (a.dlse ? a.dlse.get(t) * p : 0)) * slope;
+      dz[t][v] =
+          (a.dloss.get() * a.weight.get(first_weight ? 0 : t) * (p - (v == target)) + (a.dlse ? a.dlse.get(t) * p : 0)) * slope;
     }
   }
   for (int64_t j = 0; j < k; ++j) {

@@ -16,11 +16,11 @@ namespace ridge {
 struct RmsNorm {
   static constexpr const char* name = "rms_norm";
   struct Args {
-    View x;                                                    // [rows, n]
-    View y;                                                    // [rows, n]
-    View w{};                                                  // [n]
-    View add{};                                                // [rows, n]
-    View sum{};                                                // [rows, n]
+    View x;      // [rows, n]
+    View y;      // [rows, n]
+    View w{};    // [n]
+    View add{};  // [rows, n]
+    View sum{};  // [rows, n]
     double eps = 1e-5;
     bool offset_one = false;
     bool operator==(const Args&) const = default;
@@ -30,7 +30,7 @@ struct RmsNorm {
   static Cost cost(const Args&);
   static std::string shape(const Args&);
   static void reference(Ctx&, const Args&, char*);
-  static void planted(Ctx&, const Args&, char*);               // loses one of four partial sums of squares
+  static void planted(Ctx&, const Args&, char*);  // loses one of four partial sums of squares
   static Accuracy accuracy() { return {.relative = 2, .floor = 16}; }
   static std::vector<Case<RmsNorm>> cases();
   static void vjp(Ctx&, const Args&);
@@ -40,13 +40,13 @@ struct RmsNorm {
 struct RmsNormBackward {
   static constexpr const char* name = "rms_norm_backward";
   struct Args {
-    View dy;                                                   // [rows, n]
-    View x;                                                    // [rows, n]: what was normalised, or its part beside add
-    View add{};                                                // [rows, n]: where x + add was normalised and not stored
-    View w{};                                                  // [n]
-    View dsum{};                                               // [rows, n]: of the stored sum; may be dx itself, where sum lay on x
-    View dx{}, dadd{};                                         // [rows, n], added to
-    View dw{};                                                 // [n], added to
+    View dy;            // [rows, n]
+    View x;             // [rows, n]: what was normalised, or its part beside add
+    View add{};         // [rows, n]: where x + add was normalised and not stored
+    View w{};           // [n]
+    View dsum{};        // [rows, n]: of the stored sum; may be dx itself, where sum lay on x
+    View dx{}, dadd{};  // [rows, n], added to
+    View dw{};          // [n], added to
     double eps = 1e-5;
     bool offset_one = false;
     bool operator==(const Args&) const = default;
@@ -56,7 +56,7 @@ struct RmsNormBackward {
   static Cost cost(const Args&);
   static std::string shape(const Args&);
   static void reference(Ctx&, const Args&, char*);
-  static void planted(Ctx&, const Args&, char*);               // loses a quarter of mean(g s)
+  static void planted(Ctx&, const Args&, char*);                       // loses a quarter of mean(g s)
   static Accuracy accuracy() { return {.relative = 2, .floor = 32}; }  // dw sums over rows in f32
   static std::vector<Case<RmsNormBackward>> cases();
   static std::span<const Kernel<RmsNormBackward>> kernels();

@@ -2,7 +2,7 @@
 // the two, so memory sees each element once.
 #include "ops/rms_norm/rms_norm_cpu.h"
 
-#include "ops/row_cpu.h"
+#include "tile/cpu/rows.h"
 
 namespace ridge::RIDGE_ISA {
 namespace {
@@ -34,7 +34,7 @@ void forward(const RmsNormTask& t) {
     } else {
       const float squares = sum_of(t.n, [&](Vec acc, int64_t i, auto... n) {
         store(sum + i, load(x + i, n...) + load(add + i, n...), n...);
-        const Vec s = load(sum + i, n...);                     // as stored, that is rounded
+        const Vec s = load(sum + i, n...);  // as stored, that is rounded
         return fma(s, s, acc);
       });
       write(inverse_rms(squares, t.n, t.eps), [&](int64_t i, auto... n) { return load(sum + i, n...); });
@@ -54,9 +54,8 @@ void backward(const RmsNormBackwardTask& t) {
       const Vec s = s_at(i, n...);
       return fma(s, s, acc);
     });
-    const float dot = sum_of(t.n, [&](Vec acc, int64_t i, auto... n) {
-      return fma(load(dy + i, n...) * load(t.w + i, n...), s_at(i, n...), acc);
-    });
+    const float dot = sum_of(
+        t.n, [&](Vec acc, int64_t i, auto... n) { return fma(load(dy + i, n...) * load(t.w + i, n...), s_at(i, n...), acc); });
     const float inv = inverse_rms(squares, t.n, t.eps);
     const Vec factor = broadcast(inv), back = broadcast(float(-double(inv) * inv * inv * dot / double(t.n)));
     if (t.dx || t.dadd)
@@ -75,10 +74,9 @@ void backward(const RmsNormBackwardTask& t) {
 
 }  // namespace
 
-extern const RmsNormCpu rms_norm_cpu{
-    {{forward<float, float>, forward<float, Bf16>, forward<float, F16>},
-     {forward<Bf16, float>, forward<Bf16, Bf16>, forward<Bf16, F16>},
-     {forward<F16, float>, forward<F16, Bf16>, forward<F16, F16>}},
-    {backward<float>, backward<Bf16>, backward<F16>}};
+extern const RmsNormCpu rms_norm_cpu{{{forward<float, float>, forward<float, Bf16>, forward<float, F16>},
+                                      {forward<Bf16, float>, forward<Bf16, Bf16>, forward<Bf16, F16>},
+                                      {forward<F16, float>, forward<F16, Bf16>, forward<F16, F16>}},
+                                     {backward<float>, backward<Bf16>, backward<F16>}};
 
 }  // namespace ridge::RIDGE_ISA

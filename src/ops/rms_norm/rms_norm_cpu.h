@@ -5,28 +5,28 @@
 namespace ridge {
 
 struct RmsNormTask {
-  const void *x, *add;                                         // T [rows, n]; add may be null
-  void *sum, *y;                                               // T and U [rows, n]; sum may be null
-  const float* w;                                              // [n]
+  const void *x, *add;  // T [rows, n]; add may be null
+  void *sum, *y;        // T and U [rows, n]; sum may be null
+  const float* w;       // [n]
   int64_t rows, n;
-  int64_t x_step, add_step, sum_step, y_step;                  // elements from row to row
+  int64_t x_step, add_step, sum_step, y_step;  // elements from row to row
   double eps;
 };
 
 struct RmsNormBackwardTask {
-  const float *dy, *dsum;                                      // [rows, n]; dsum may be null
-  const void *x, *add;                                         // T [rows, n]; add may be null
-  const float* w;                                              // [n]
-  float *dx, *dadd;                                            // [rows, n], may be null
-  float* dw;                                                   // [n], added to; may be null
+  const float *dy, *dsum;  // [rows, n]; dsum may be null
+  const void *x, *add;     // T [rows, n]; add may be null
+  const float* w;          // [n]
+  float *dx, *dadd;        // [rows, n], may be null
+  float* dw;               // [n], added to; may be null
   int64_t rows, n;
   int64_t dy_step, dsum_step, x_step, add_step, dx_step, dadd_step;
   double eps;
 };
 
 struct RmsNormCpu {
-  void (*forward[3][3])(const RmsNormTask&);                   // [T][U]: f32, bf16, f16
-  void (*backward[3])(const RmsNormBackwardTask&);             // [T]
+  void (*forward[3][3])(const RmsNormTask&);        // [T][U]: f32, bf16, f16
+  void (*backward[3])(const RmsNormBackwardTask&);  // [T]
 };
 
 }  // namespace ridge

@@ -32,7 +32,9 @@ std::string Softmax::shape(const Args& a) {
 
 std::vector<Case<Softmax>> Softmax::cases() {
   auto plain = [](int64_t rows, int64_t n, DType type, bool log, double scale = 1) {
-    return [=](Sampler& r) { return Args{.x = r.normal({rows, n}, type, 3), .y = r.out({rows, n}, type), .scale = scale, .log = log}; };
+    return [=](Sampler& r) {
+      return Args{.x = r.normal({rows, n}, type, 3), .y = r.out({rows, n}, type), .scale = scale, .log = log};
+    };
   };
   std::vector<Case<Softmax>> all = {
       {"smoke_f32", Suite::smoke, plain(3, 24, DType::f32, false)},
@@ -97,7 +99,9 @@ void Softmax::vjp(Ctx& x, const Args& a) {
 
 std::span<const Operand> SoftmaxBackward::operands() {
   static constexpr Operand table[] = {
-      operand<&Args::y>("y", Role::in), operand<&Args::dy>("dy", Role::in), operand<&Args::dx>("dx", Role::inout),
+      operand<&Args::y>("y", Role::in),
+      operand<&Args::dy>("dy", Role::in),
+      operand<&Args::dx>("dx", Role::inout),
   };
   return table;
 }
@@ -132,10 +136,14 @@ std::vector<Case<SoftmaxBackward>> SoftmaxBackward::cases() {
     };
   };
   std::vector<Case<SoftmaxBackward>> all = {
-      {"smoke_f32", Suite::smoke, plain(3, 24, DType::f32, false)},  {"smoke_log", Suite::smoke, plain(3, 24, DType::f32, true)},
-      {"smoke_f64", Suite::smoke, plain(2, 7, DType::f64, false)},   {"edge_log_f64", Suite::edge, plain(2, 7, DType::f64, true)},
-      {"edge_bf16", Suite::edge, plain(3, 40, DType::bf16, false)},  {"edge_log_bf16", Suite::edge, plain(3, 40, DType::bf16, true)},
-      {"edge_masked", Suite::edge, plain(3, 40, DType::f32, false, 1)}, {"edge_masked_log", Suite::edge, plain(3, 40, DType::f32, true, 1)},
+      {"smoke_f32", Suite::smoke, plain(3, 24, DType::f32, false)},
+      {"smoke_log", Suite::smoke, plain(3, 24, DType::f32, true)},
+      {"smoke_f64", Suite::smoke, plain(2, 7, DType::f64, false)},
+      {"edge_log_f64", Suite::edge, plain(2, 7, DType::f64, true)},
+      {"edge_bf16", Suite::edge, plain(3, 40, DType::bf16, false)},
+      {"edge_log_bf16", Suite::edge, plain(3, 40, DType::bf16, true)},
+      {"edge_masked", Suite::edge, plain(3, 40, DType::f32, false, 1)},
+      {"edge_masked_log", Suite::edge, plain(3, 40, DType::f32, true, 1)},
       {"model_router", Suite::model, plain(256, 128, DType::f32, false)},
   };
   for (int64_t n : {1, 7, 16, 17, 31, 65, 1000})

@@ -14,9 +14,9 @@ namespace ridge {
 struct Softmax {
   static constexpr const char* name = "softmax";
   struct Args {
-    View x;                                                    // [rows, n]
-    View y;                                                    // [rows, n]
-    double scale = 1;                                          // positive
+    View x;            // [rows, n]
+    View y;            // [rows, n]
+    double scale = 1;  // positive
     bool log = false;
     bool operator==(const Args&) const = default;
   };
@@ -25,7 +25,7 @@ struct Softmax {
   static Cost cost(const Args&);
   static std::string shape(const Args&);
   static void reference(Ctx&, const Args&, char*);
-  static void planted(Ctx&, const Args&, char*);               // the sum misses the last quarter of the row
+  static void planted(Ctx&, const Args&, char*);  // the sum misses the last quarter of the row
   static Accuracy accuracy() { return {.relative = 2, .floor = 16}; }
   static std::vector<Case<Softmax>> cases();
   static void vjp(Ctx&, const Args&);
@@ -35,9 +35,9 @@ struct Softmax {
 struct SoftmaxBackward {
   static constexpr const char* name = "softmax_backward";
   struct Args {
-    View y;                                                    // [rows, n]: softmax's result
-    View dy;                                                   // [rows, n]
-    View dx;                                                   // [rows, n], added to
+    View y;   // [rows, n]: softmax's result
+    View dy;  // [rows, n]
+    View dx;  // [rows, n], added to
     double scale = 1;
     bool log = false;
     bool operator==(const Args&) const = default;
@@ -47,7 +47,7 @@ struct SoftmaxBackward {
   static Cost cost(const Args&);
   static std::string shape(const Args&);
   static void reference(Ctx&, const Args&, char*);
-  static void planted(Ctx&, const Args&, char*);               // the sum misses the last quarter of the row
+  static void planted(Ctx&, const Args&, char*);  // the sum misses the last quarter of the row
   static Accuracy accuracy() { return {.relative = 2, .floor = 16}; }
   static std::vector<Case<SoftmaxBackward>> cases();
   static std::span<const Kernel<SoftmaxBackward>> kernels();

@@ -2,7 +2,7 @@
 // a 16-bit one computes them again, since they would be rounded twice.
 #include "ops/softmax/softmax_cpu.h"
 
-#include "ops/row_cpu.h"
+#include "tile/cpu/rows.h"
 
 namespace ridge::RIDGE_ISA {
 namespace {
@@ -15,16 +15,17 @@ template <class T>
 constexpr bool same<T, T> = true;
 
 template <class T>
-RIDGE_INLINE float maximum(const T* x, int64_t n) {            // NaN is passed over, or wins: the sum tells
+RIDGE_INLINE float maximum(const T* x, int64_t n) {  // NaN is passed over, or wins: the sum tells
   auto larger = [](Vec a, Vec b) { return max(a, b); };
-  return reduce_max(fold(n, broadcast(-kInfinity), [&](Vec acc, int64_t i, auto... l) { return max(past(-kInfinity, load(x + i, l...), l...), acc); },
-                         larger));
+  return reduce_max(fold(
+      n, broadcast(-kInfinity),
+      [&](Vec acc, int64_t i, auto... l) { return max(past(-kInfinity, load(x + i, l...), l...), acc); }, larger));
 }
 
 template <class T, class U>
 void row(const T* x, U* y, int64_t n, float scale, bool log) {
   const float top = maximum(x, n);
-  if (top == -kInfinity) {                                     // masked throughout, or -inf and NaN
+  if (top == -kInfinity) {  // masked throughout, or -inf and NaN
     const float all = sum_of(n, [&](Vec acc, int64_t i, auto... l) { return acc + load(x + i, l...); });
     const float value = all != all ? all : log ? -kInfinity : 0;
     return each(n, [&](int64_t i, auto... l) { store(y + i, broadcast(value), l...); });
@@ -43,8 +44,10 @@ void row(const T* x, U* y, int64_t n, float scale, bool log) {
   }
   const Vec share = broadcast(1 / sum);
   each(n, [&](int64_t i, auto... l) {
-    if constexpr (keep) store(y + i, load(y + i, l...) * share, l...);
-    else store(y + i, exp(shifted(i, l...)) * share, l...);
+    if constexpr (keep)
+      store(y + i, load(y + i, l...) * share, l...);
+    else
+      store(y + i, exp(shifted(i, l...)) * share, l...);
   });
 }
 
@@ -68,7 +71,8 @@ void backward(const SoftmaxBackwardTask& t) {
         store(dx + i, fma(scale, load(dy + i, l...) - exp(load(y + i, l...)) * sum, load(dx + i, l...)), l...);
       });
     } else {
-      const Vec sum = broadcast(sum_of(t.n, [&](Vec acc, int64_t i, auto... l) { return fma(load(dy + i, l...), load(y + i, l...), acc); }));
+      const Vec sum =
+          broadcast(sum_of(t.n, [&](Vec acc, int64_t i, auto... l) { return fma(load(dy + i, l...), load(y + i, l...), acc); }));
       each(t.n, [&](int64_t i, auto... l) {
         store(dx + i, fma(scale * load(y + i, l...), load(dy + i, l...) - sum, load(dx + i, l...)), l...);
       });

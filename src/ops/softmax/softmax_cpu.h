@@ -5,18 +5,18 @@
 namespace ridge {
 
 struct SoftmaxTask {
-  const void* x;                                               // T [rows, n]
-  void* y;                                                     // U [rows, n]
+  const void* x;  // T [rows, n]
+  void* y;        // U [rows, n]
   int64_t rows, n;
-  int64_t x_step, y_step;                                      // elements from row to row
+  int64_t x_step, y_step;  // elements from row to row
   float scale;
   bool log;
 };
 
 struct SoftmaxBackwardTask {
-  const void* y;                                               // T [rows, n]
-  const float* dy;                                             // [rows, n]
-  float* dx;                                                   // [rows, n]
+  const void* y;    // T [rows, n]
+  const float* dy;  // [rows, n]
+  float* dx;        // [rows, n]
   int64_t rows, n;
   int64_t y_step, dy_step, dx_step;
   float scale;
@@ -24,8 +24,8 @@ struct SoftmaxBackwardTask {
 };
 
 struct SoftmaxCpu {
-  void (*forward[3][3])(const SoftmaxTask&);                   // [T][U]: f32, bf16, f16
-  void (*backward[3])(const SoftmaxBackwardTask&);             // [T]
+  void (*forward[3][3])(const SoftmaxTask&);        // [T][U]: f32, bf16, f16
+  void (*backward[3])(const SoftmaxBackwardTask&);  // [T]
 };
 
 }  // namespace ridge
