@@ -34,10 +34,11 @@ RIDGE_INLINE void key_offsets(const AttentionCall& a, const AttentionTask& t, co
     return;
   }
   int64_t page = from / a.page, at = from % a.page;
-  for (int j = 0; j < n;) {
-    const int64_t base = head + int64_t(t.table[page * t.table_stride]) * k.page;
-    for (; j < n && at < a.page; ++j, ++at) offsets[j] = base + at * k.row;
-    ++page, at = 0;
+  for (int j = 0; j < n; ++page, at = 0) {
+    const int64_t base = head + int64_t(t.table[page * t.table_stride]) * k.page + at * k.row;
+    const int run = int(smaller(n - j, a.page - at));
+    for (int i = 0; i < run; ++i) offsets[j + i] = base + i * k.row;
+    j += run;
   }
 }
 
@@ -213,9 +214,12 @@ RIDGE_INLINE void few_scores(FewState& st, int r0, const T* const* rows, int j, 
   for (; c + kLanes <= d; c += kLanes) step(c, [](const T* p) { return load(p); });
   if (c < d) step(c, [&](const T* p) { return load(p, int(d - c)); });
 #pragma GCC unroll 4
-  for (int i = 0; i < N; ++i)
-#pragma GCC unroll 4
-    for (int r = 0; r < R; ++r) st.s[r0 + r][j + i] = reduce_add(sum[i][r]);
+  for (int r = 0; r < R; ++r) {
+    float* s = st.s[r0 + r] + j;
+    if constexpr (N == 4) store_sums(s, sum[0][r], sum[1][r], sum[2][r], sum[3][r]);
+    else
+      for (int i = 0; i < N; ++i) s[i] = reduce_add(sum[i][r]);
+  }
 }
 
 // o of R rows, C vectors of features from c on.
@@ -267,11 +271,19 @@ RIDGE_INLINE void softmax_row(FewState& st, int r, int n, KeyRange seen, float s
   st.m[r] = m;
 }
 
+template <class T>
+RIDGE_INLINE void prefetch_row(const T* row, int64_t n) {
+  for (int64_t c = 0; c < n; c += int64_t(64 / sizeof(T))) __builtin_prefetch(row + c);
+}
+
 template <int R, class TK, class TV>
 RIDGE_INLINE void few_block(const AttentionCall& a, const AttentionTask& t, FewState& st, int r0, const TK* const* k, const TV* const* v, int64_t from, int n) {
   constexpr int kKeys = kLanes == 16 ? 4 : 2;                  // keys a step: their sums and the rows' queries fit the registers
   int j = 0;
-  for (; j + kKeys <= n; j += kKeys) few_scores<kKeys, R>(st, r0, k, j, a.d);
+  for (; j + kKeys <= n; j += kKeys) {
+    for (int i = 0; i < kKeys && r0 == 0; ++i) prefetch_row(v[j + i], a.dv);  // the values are another stream, a block later
+    few_scores<kKeys, R>(st, r0, k, j, a.d);
+  }
   for (; j < n; ++j) few_scores<1, R>(st, r0, k, j, a.d);
   for (int r = r0; r < r0 + R; ++r) {
     const KeyRange seen = visible(a, t, t.first_row + r);

@@ -4,10 +4,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <cmath>
 
 #include "base/arena.h"
+#include "ops/call.h"
 #include "ops/ctx.h"
 #include "ops/sampler.h"
 
@@ -154,6 +156,159 @@ TEST(Attention, VjpComputesTheLseItWasNotGiven) {
   const std::vector<double> kept = gradient(true);
   EXPECT_EQ(kept, gradient(false));
   EXPECT_GT(*std::max_element(kept.begin(), kept.end()), 0.01);
+}
+
+// ---- promises about more than one call, at every instruction set
+
+class AttentionPromises : public testing::TestWithParam<Isa> {
+ protected:
+  void SetUp() override {
+    if (GetParam() > active_isa()) GTEST_SKIP() << "this machine has no " << isa_name(GetParam());
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Isas, AttentionPromises, testing::Values(Isa::portable, Isa::avx2, Isa::avx512),
+                         [](const auto& info) { return isa_name(info.param); });
+
+// A ragged batch over one pool of pages, so that the same segment can be asked for alone.
+struct Batch {
+  std::vector<int32_t> queries, keys;
+  View q, k, v, table;
+};
+
+Batch ragged(Sampler& r, std::vector<int32_t> queries, std::vector<int32_t> keys) {
+  int64_t tokens = 0, next = 0;
+  for (int32_t n : queries) tokens += n;
+  Batch b{queries, keys, r.normal({tokens, 6, 64}, DType::f32), r.normal({200, 2, 16, 64}, DType::f32), r.normal({200, 2, 16, 64}, DType::f32),
+          r.integers({int64_t(keys.size()), 70}, DType::i32, -1, 0)};
+  for (size_t s = 0; s < keys.size(); ++s)
+    for (int64_t p = 0; p < (keys[s] + 15) / 16; ++p) b.table.set(double(next++ * 37 % 200), int64_t(s), p);
+  return b;
+}
+
+Args call_of(Sampler& r, const Batch& b) {
+  Args a{.q = b.q, .k = b.k, .v = b.v, .segments = r.segments(b.queries, b.keys), .o = r.out({b.q.dims[0], 6, 64}, DType::f32), .pages = {b.table, {}},
+         .lse = r.out({b.q.dims[0], 6}, DType::f32)};
+  a.scale = 0.125;
+  return a;
+}
+
+TEST_P(AttentionPromises, ASegmentDoesNotDependOnTheOthersNorOnThreads) {
+  Sampler r("independence");
+  const Batch all = ragged(r, {1, 70, 3, 1, 9}, {1000, 90, 300, 1, 530});
+  const Args together = call_of(r, all);
+  Bench two(2, GetParam());
+  attention(two.ctx, together);
+  Bench one(1, GetParam());
+  int64_t first = 0;
+  for (size_t s = 0; s < all.queries.size(); ++s) {
+    Batch b{{all.queries[s]}, {all.keys[s]}, all.q.rows(first, all.queries[s]), all.k, all.v, all.table.rows(int64_t(s), 1)};
+    const Args alone = call_of(r, b);
+    attention(one.ctx, alone);
+    for (int64_t i = 0; i < all.queries[s]; ++i)
+      for (int64_t h = 0; h < 6; ++h) {
+        ASSERT_EQ(alone.lse.get(i, h), together.lse.get(first + i, h)) << "segment " << s;
+        for (int64_t c = 0; c < 64; ++c) ASSERT_EQ(alone.o.get(i, h, c), together.o.get(first + i, h, c)) << "segment " << s;
+      }
+    first += all.queries[s];
+  }
+}
+
+TEST_P(AttentionPromises, WhereAPageLiesDoesNotMatter) {
+  Sampler r("pages");
+  const Batch b = ragged(r, {1, 40}, {700, 90});
+  Batch moved = b;
+  moved.k = r.out({200, 2, 16, 64}, DType::f32), moved.v = r.out({200, 2, 16, 64}, DType::f32), moved.table = r.integers({2, 70}, DType::i32, -1, 0);
+  for (int64_t p = 0; p < 200; ++p)
+    for (int64_t h = 0; h < 2; ++h)
+      for (int64_t e = 0; e < 16 * 64; ++e) {
+        moved.k.set(b.k.get(p, h, e / 64, e % 64), 199 - p, h, e / 64, e % 64);
+        moved.v.set(b.v.get(p, h, e / 64, e % 64), 199 - p, h, e / 64, e % 64);
+      }
+  for (int64_t s = 0; s < 2; ++s)
+    for (int64_t p = 0; p < 70; ++p)
+      if (b.table.get(s, p) >= 0) moved.table.set(199 - b.table.get(s, p), s, p);
+  Bench bench(1, GetParam());
+  const Args here = call_of(r, b), there = call_of(r, moved);
+  attention(bench.ctx, here);
+  attention(bench.ctx, there);
+  EXPECT_EQ(memcmp(here.o.data, there.o.data, size_t(here.o.bytes())), 0);
+}
+
+// Two halves of the keys, put together by their lse, are the whole: what cascades and rings of ranks rely on.
+TEST_P(AttentionPromises, HalvesMergeByTheirLse) {
+  Sampler r("halves");
+  const Batch b = ragged(r, {1}, {512});
+  Bench bench(1, GetParam());
+  const Args whole = call_of(r, b);
+  attention(bench.ctx, whole);
+  Batch left = b, right = b;
+  left.keys = {240}, right.keys = {272};
+  right.table.data = b.table.at(0, 15);
+  const Args l = call_of(r, left), g = call_of(r, right);
+  attention(bench.ctx, l);
+  attention(bench.ctx, g);
+  for (int64_t h = 0; h < 6; ++h) {
+    const double a = std::exp(l.lse.get(0, h) - whole.lse.get(0, h)), c = std::exp(g.lse.get(0, h) - whole.lse.get(0, h));
+    EXPECT_NEAR(a + c, 1, 1e-5);
+    for (int64_t e = 0; e < 64; ++e) ASSERT_NEAR(a * l.o.get(0, h, e) + c * g.o.get(0, h, e), whole.o.get(0, h, e), 1e-5);
+  }
+}
+
+TEST_P(AttentionPromises, PrefillInChunksIsPrefill) {
+  Sampler r("chunks");
+  const Batch b = ragged(r, {100}, {100});
+  Bench bench(1, GetParam());
+  const Args whole = call_of(r, b);
+  attention(bench.ctx, whole);
+  for (int32_t chunk : {1, 7, 33}) {
+    double worst = 0;
+    for (int32_t from = 0; from < 100; from += chunk) {
+      const int32_t n = std::min(chunk, 100 - from);
+      const Args part = call_of(r, {{n}, {from + n}, b.q.rows(from, n), b.k, b.v, b.table});
+      attention(bench.ctx, part);
+      for (int64_t i = 0; i < n; ++i)
+        for (int64_t h = 0; h < 6; ++h)
+          for (int64_t c = 0; c < 64; ++c) worst = std::max(worst, std::abs(part.o.get(i, h, c) - whole.o.get(from + i, h, c)));
+    }
+    EXPECT_LT(worst, 2e-6) << chunk;
+  }
+}
+
+// Pages 2^33 elements apart: any offset kept in 32 bits lands elsewhere.
+TEST_P(AttentionPromises, OffsetsAre64Bit) {
+  constexpr int64_t kApart = int64_t(1) << 33, kBytes = 2 * kApart * 4 + 4096 * 16;
+  void* memory = mmap(nullptr, size_t(kBytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) GTEST_SKIP() << "no address space of 64 GB";
+  Bench bench(1, GetParam());
+  for (int32_t queries : {1, 40}) {
+    Sampler r("offsets");
+    Args a{.q = r.normal({queries, 2, 8}, DType::f32), .k = view_of(memory, DType::f32, {3, 1, 16, 8}), .v = {}, .segments = r.segments({queries}, {48}),
+           .o = r.out({queries, 2, 8}, DType::f32), .pages = {r.values({1, 3}, DType::i32, {2, 0, 1}), {}}};
+    a.k.strides[0] = kApart;
+    a.v = a.k;
+    a.v.data = a.k.at(0, 0, 16);
+    View near_k = r.normal({3, 1, 16, 8}, DType::f32), near_v = r.normal({3, 1, 16, 8}, DType::f32);
+    for (int64_t e = 0; e < 3 * 128; ++e) {
+      a.k.set(near_k.flat().get(e), e / 128, 0, e % 128 / 8, e % 8);
+      a.v.set(near_v.flat().get(e), e / 128, 0, e % 128 / 8, e % 8);
+    }
+    Args compact = a;
+    compact.k = near_k, compact.v = near_v, compact.o = r.out({queries, 2, 8}, DType::f32);
+    attention(bench.ctx, a);
+    attention(bench.ctx, compact);
+    EXPECT_EQ(memcmp(a.o.data, compact.o.data, size_t(a.o.bytes())), 0);
+  }
+  munmap(memory, size_t(kBytes));
+}
+
+// A captured bucket keeps its scratch while lengths change: it may depend on shapes alone, and is never too small.
+TEST_P(AttentionPromises, ScratchIsAFunctionOfShapes) {
+  Sampler r("scratch");
+  for (const Kernel<Attention>& k : Attention::kernels()) {
+    if (!k.workspace || k.isa != GetParam()) continue;
+    const Args a = call_of(r, ragged(r, {1, 1, 1}, {1000, 90, 300})), b = call_of(r, ragged(r, {1, 1, 1}, {1, 1, 1}));
+    EXPECT_EQ(k.workspace(a), k.workspace(b)) << k.name;
+  }
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 //   min, max                      the second operand where either is NaN
 //   a < b, a <= b, a == b -> Mask; both(m, n); select(mask, a, b); first(n): lanes below n
 //   reduce_add, reduce_max        over the lanes, always in the same order
+//   store_sums(p, a, b, c, d)     p[0..3] = reduce_add of each, to the bit, in less than half the instructions
 //   each_vec(n, f)                f(i, lanes) for i = 0, kLanes, ...: full vectors, then the tail
 //   exp                           1.5 ulp; 0 below -103.98, +inf above 88.73, exp(-inf) = 0, subnormal results right, NaN stays NaN
 //   sigmoid, silu                 3 ulp

@@ -109,5 +109,14 @@ RIDGE_INLINE float reduce_max(Vec a) {
   return _mm_cvtss_f32(_mm_max_ss(y, _mm_movehdup_ps(y)));
 }
 
+// The same halves as reduce_add, four vectors folded into one as they shrink.
+RIDGE_INLINE void store_sums(float* p, Vec a, Vec b, Vec c, Vec d) {
+  auto fold = [](__m256 x, __m256 y) { return _mm256_add_ps(_mm256_permute2f128_ps(x, y, 0x20), _mm256_permute2f128_ps(x, y, 0x31)); };
+  const __m256 ab = fold(a.v, b.v), cd = fold(c.v, d.v);       // 4 lanes of a, 4 of b
+  const __m256 x = _mm256_add_ps(_mm256_shuffle_ps(ab, cd, 0x44), _mm256_shuffle_ps(ab, cd, 0xee));  // a a c c | b b d d
+  const __m256 y = _mm256_add_ps(_mm256_shuffle_ps(x, x, 0x88), _mm256_shuffle_ps(x, x, 0xdd));      // a c a c | b d b d
+  _mm_storeu_ps(p, _mm_unpacklo_ps(_mm256_castps256_ps128(y), _mm256_extractf128_ps(y, 1)));
+}
+
 }  // namespace
 }  // namespace ridge::RIDGE_ISA

@@ -91,5 +91,16 @@ RIDGE_INLINE float reduce_max(Vec a) {
   return _mm_cvtss_f32(_mm_max_ss(y, _mm_movehdup_ps(y)));
 }
 
+// The same halves as reduce_add, four vectors folded into one as they shrink.
+RIDGE_INLINE void store_sums(float* p, Vec a, Vec b, Vec c, Vec d) {
+  const __m512 ab = _mm512_add_ps(_mm512_shuffle_f32x4(a.v, b.v, 0x44), _mm512_shuffle_f32x4(a.v, b.v, 0xee));
+  const __m512 cd = _mm512_add_ps(_mm512_shuffle_f32x4(c.v, d.v, 0x44), _mm512_shuffle_f32x4(c.v, d.v, 0xee));
+  __m512 x = _mm512_add_ps(_mm512_shuffle_f32x4(ab, cd, 0x88), _mm512_shuffle_f32x4(ab, cd, 0xdd));
+  x = _mm512_add_ps(x, _mm512_permute_ps(x, 0x4e));
+  x = _mm512_add_ps(x, _mm512_permute_ps(x, 0xb1));
+  const __m512i firsts = _mm512_castsi128_si512(_mm_setr_epi32(0, 4, 8, 12));
+  _mm_storeu_ps(p, _mm512_castps512_ps128(_mm512_permutexvar_ps(firsts, x)));
+}
+
 }  // namespace
 }  // namespace ridge::RIDGE_ISA

@@ -117,5 +117,9 @@ RIDGE_INLINE float reduce_max(Vec a) {
   return x > y ? x : y;
 }
 
+RIDGE_INLINE void store_sums(float* p, Vec a, Vec b, Vec c, Vec d) {
+  p[0] = reduce_add(a), p[1] = reduce_add(b), p[2] = reduce_add(c), p[3] = reduce_add(d);
+}
+
 }  // namespace
 }  // namespace ridge::RIDGE_ISA

@@ -19,6 +19,7 @@ struct VecProbe {
   void (*bytes)(const int8_t* x, float* as_signed, float* as_unsigned, int64_t n);
   float (*sum)(const float* x, int64_t n);
   float (*largest)(const float* x, int64_t n);
+  void (*sums)(const float* x, float* together, float* apart);  // four vectors, by store_sums and by reduce_add
   void (*choose)(const float* a, const float* b, float* smaller, float* larger, int64_t n);  // by comparison and select
 };
 

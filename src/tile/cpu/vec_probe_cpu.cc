@@ -47,6 +47,11 @@ float largest(const float* x, int64_t n) {
   return reduce_max(s);
 }
 
+void sums(const float* x, float* together, float* apart) {
+  store_sums(together, load(x), load(x + kLanes), load(x + 2 * kLanes), load(x + 3 * kLanes));
+  for (int i = 0; i < 4; ++i) apart[i] = reduce_add(load(x + i * kLanes));
+}
+
 void choose(const float* a, const float* b, float* smaller, float* larger, int64_t n) {
   each_vec(n, [&](int64_t i, int lanes) {
     const Vec x = load(a + i, lanes), y = load(b + i, lanes);
@@ -66,7 +71,7 @@ Vec gelu_tanh_of(Vec x) { return gelu_tanh(x); }
 
 extern const VecProbe vec_probe{
     kLanes,    map<exp_of>, map<sigmoid_of>, map<silu_of>, map<tanh_of>, map<gelu_of>, map<gelu_tanh_of>,
-    halves<Bf16>, halves<F16>, bytes, sum, largest, choose,
+    halves<Bf16>, halves<F16>, bytes, sum, largest, sums, choose,
 };
 
 }  // namespace ridge::RIDGE_ISA

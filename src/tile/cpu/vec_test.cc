@@ -137,6 +137,16 @@ TEST_P(VecTest, TailsTouchNothingBeyond) {
   }
 }
 
+TEST_P(VecTest, SumsTogetherAreSumsApartToTheBit) {
+  const VecProbe& p = probe();
+  std::vector<float> x(4 * p.lanes);
+  for (int i = 0; i < 4 * p.lanes; ++i) x[i] = 1.0f / float(3 + 7 * i % 31) - float(i % 5) * 1e3f;
+  float together[4], apart[4];
+  p.sums(x.data(), together, apart);
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(together[i], apart[i]) << i;
+  EXPECT_NE(apart[0], apart[1]);
+}
+
 TEST_P(VecTest, ComparisonsAndSelect) {
   const std::vector<float> a = {1, 2, kNan, -kInf, 0.0f, 5, -1, 3}, b = {2, 1, 3, kInf, -0.0f, kNan, -1, -3};
   std::vector<float> small(8), large(8);
