@@ -26,7 +26,7 @@ void fill(const Region& r, uint16_t pattern) {
 std::array<int, 4> by_stride(const View& v) {
   std::array<int, 4> order{0, 1, 2, 3};
   auto key = [&](int d) { return v.dims[d] == 1 || d >= v.rank ? INT64_MAX : v.strides[d]; };
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return key(a) < key(b); });
+  std::sort(order.begin(), order.end(), [&](int a, int b) { return key(a) != key(b) ? key(a) < key(b) : a < b; });
   return order;
 }
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
+#include <iterator>
 #include <set>
 
 #include "check/runner.h"
@@ -142,6 +142,13 @@ void check_case(const OpInfo& op, const CaseInfo& c, const std::vector<RowInfo>&
   }
 }
 
+std::vector<CaseInfo> by_suite(const std::vector<CaseInfo>& cases) {
+  std::vector<CaseInfo> sorted;
+  for (Suite s : {Suite::smoke, Suite::edge, Suite::model, Suite::fuzz})
+    std::copy_if(cases.begin(), cases.end(), std::back_inserter(sorted), [s](const CaseInfo& c) { return c.suite == s; });
+  return sorted;
+}
+
 }  // namespace
 
 bool matches(const std::string& name, const std::string& filter) { return filter.empty() || name.find(filter) != std::string::npos; }
@@ -151,14 +158,13 @@ CheckReport check_op(const OpInfo& op, const CheckOptions& options) {
   Runner runner(options.isa);
   const std::vector<RowInfo> rows = op.rows();
   for (const RowInfo& r : rows) report.rows.push_back({.row = r.name, .runnable = r.tier == Tier::reference || runner.eligible(r)});
-  std::vector<CaseInfo> cases = op.cases();
-  // The quick suites first, so that a budget cuts the large ones.
-  std::stable_sort(cases.begin(), cases.end(), [](const CaseInfo& a, const CaseInfo& b) { return a.suite < b.suite; });
+  const std::vector<CaseInfo> cases = op.cases();
   const bool exact = std::any_of(cases.begin(), cases.end(), [&](const CaseInfo& c) { return c.name == options.case_filter; });
   const double start = now();
   std::set<std::string> names;
-  for (const CaseInfo& c : cases) {
+  for (const CaseInfo& c : cases)
     if (!names.insert(c.name).second) report.failures.push_back({c.name, "", "two cases have this name", ""});
+  for (const CaseInfo& c : by_suite(cases)) {                  // the quick ones first, so that a budget cuts the large ones
     if (c.suite > options.suite || !(exact ? c.name == options.case_filter : matches(c.name, options.case_filter))) continue;
     if (options.budget_s > 0 && c.suite > Suite::edge && now() - start > options.budget_s) {
       ++report.skipped;

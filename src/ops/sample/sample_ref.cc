@@ -67,7 +67,9 @@ void penalise(const Sample::Args& a, int64_t r, std::vector<double>& z) {
 std::vector<int32_t> by_value(const std::vector<double>& z) {
   std::vector<int32_t> order(z.size());
   std::iota(order.begin(), order.end(), 0);
-  std::stable_sort(order.begin(), order.end(), [&](int32_t i, int32_t j) { return z[size_t(i)] > z[size_t(j)]; });
+  std::sort(order.begin(), order.end(), [&](int32_t i, int32_t j) {
+    return z[size_t(i)] != z[size_t(j)] ? z[size_t(i)] > z[size_t(j)] : i < j;
+  });
   return order;
 }
 
