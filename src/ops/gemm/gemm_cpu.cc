@@ -64,10 +64,8 @@ void panel(const GemmTask& t, int64_t item) {
       k += depth;
     } while (k < t.k);
   }
-  for (int64_t i = from * strips.rows; i < smaller(to * strips.rows, t.m); ++i) {
-    const int64_t at = (i - from * strips.rows) * kPanelCols;
-    finish_row(t, i, col, cols, sums[0] + at, t.gate.data ? sums[1] + at : nullptr);
-  }
+  const int64_t row = from * strips.rows;
+  finish(t, row, smaller(to * strips.rows, t.m) - row, col, cols, sums[0], t.gate.data ? sums[1] : nullptr, kPanelCols);
 }
 
 // ---- stream
@@ -168,8 +166,7 @@ void stream(const GemmTask& t, int64_t item) {
   const int64_t col = item * kStreamCols, cols = smaller(kStreamCols, t.n - col);
   stream_products(t, t.b, col, cols, sums[0]);
   if (t.gate.data) stream_products(t, t.gate, col, cols, sums[1]);
-  for (int64_t i = 0; i < t.m; ++i)
-    finish_row(t, i, col, cols, sums[0] + i * kStreamCols, t.gate.data ? sums[1] + i * kStreamCols : nullptr);
+  finish(t, 0, t.m, col, cols, sums[0], t.gate.data ? sums[1] : nullptr, kStreamCols);
 }
 
 }  // namespace

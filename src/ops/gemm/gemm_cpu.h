@@ -30,6 +30,17 @@ struct GemmCpu {
 
 constexpr int kMostStreamRows = 8;
 
+// Tiles of bf16 parts (gemm_amx.cc), on AMX alone. Same scheme as panel.
+struct GemmTiles {
+  int64_t (*scratch)(int64_t m, int64_t k);
+  int64_t (*pack_items)(const GemmTask&);
+  void (*pack)(const GemmTask&, int64_t item);
+  int64_t (*items)(const GemmTask&);
+  void (*multiply)(const GemmTask&, int64_t item);
+  bool (*left_out)(const GemmTask&, int64_t row);              // a row that parts cannot express: the caller computes it otherwise
+};
+
 RIDGE_ISA_TABLES(GemmCpu, gemm_cpu)
+namespace amx { extern const GemmTiles gemm_tiles; }
 
 }  // namespace ridge

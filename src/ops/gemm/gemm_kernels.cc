@@ -50,10 +50,18 @@ Verdict common(const Args& g) {
 
 Verdict takes_panel(const Args& g) { return common(g); }
 
+bool along_rows(const View& w) { return !w || w.strides[1] == 1 || (w.dims[1] == 1 && !is_block(w.type)); }
+
+Verdict takes_tiles(const Args& g) {
+  if (Verdict v = common(g); !v) return v;
+  if (g.a.dims[0] <= kMostStreamRows) return {"m <= 8: half of a tile's rows would be empty, and the weights are read once either way"};
+  if (!along_rows(g.a) || !along_rows(g.b) || !along_rows(g.gate)) return {"tiles are filled along rows of a and of the weights: they must be dense"};
+  return {};
+}
+
 Verdict takes_stream(const Args& g) {
   if (Verdict v = common(g); !v) return v;
   if (g.a.dims[0] > kMostStreamRows) return {"m > 8: streaming would decode the weights again for every 8 rows of a"};
-  auto along_rows = [](const View& w) { return !w || w.strides[1] == 1 || (w.dims[1] == 1 && !is_block(w.type)); };
   if (!along_rows(g.b) || !along_rows(g.gate)) return {"weights are streamed along their rows: the rows must be dense"};
   return {};
 }
@@ -70,6 +78,14 @@ void launch_panel(Ctx& x, const Args& g, char* scratch) {
   x.pool().parallel(cpu.panel_items(t), [&](int64_t i, int) { cpu.panel(t, i); });
 }
 
+// The call for one row of a.
+Args row_of(Args g, int64_t i) {
+  if (g.a.dims[0] == 0) return g;
+  for (View* v : {&g.a, &g.c, &g.residual})
+    if (*v) *v = v->rows(i, 1);
+  return g;
+}
+
 bool streams_directly(const View& a) { return a.type == DType::f32 && a.rows_dense(); }
 int64_t stream_workspace(const Args& g) { return streams_directly(g.a) ? 0 : g.a.count() * 4; }
 
@@ -82,6 +98,17 @@ void launch_stream(Ctx& x, const Args& g, char* scratch) {
     t.a = {reinterpret_cast<uint8_t*>(scratch), DType::f32, t.k * 4, 4};
   }
   x.pool().parallel(cpu.stream_items(t), [&](int64_t i, int) { cpu.stream(t, i); });
+}
+
+int64_t tiles_bytes(const Args& g) { return (amx::gemm_tiles.scratch(g.a.dims[0], g.a.dims[1]) + 63) / 64 * 64; }
+int64_t tiles_workspace(const Args& g) { return tiles_bytes(g) + stream_workspace(row_of(g, 0)); }
+void launch_tiles(Ctx& x, const Args& g, char* scratch) {
+  const GemmTiles& cpu = amx::gemm_tiles;
+  const GemmTask t = task(g, scratch);
+  x.pool().parallel(cpu.pack_items(t), [&](int64_t i, int) { cpu.pack(t, i); });
+  x.pool().parallel(cpu.items(t), [&](int64_t i, int) { cpu.multiply(t, i); });
+  for (int64_t i = 0; i < t.m; ++i)
+    if (cpu.left_out(t, i)) launch_stream<Isa::avx512>(x, row_of(g, i), scratch + tiles_bytes(g));
 }
 
 template <Isa isa>
@@ -99,6 +126,8 @@ constexpr Kernel<Gemm> panel_row(const char* name, Tier tier, Speed speed) {
 
 std::span<const Kernel<Gemm>> Gemm::kernels() {
   static const Kernel<Gemm> rows[] = {
+      {.name = "panel_amx", .place = Place::cpu, .isa = Isa::amx, .tier = Tier::fast, .supports = takes_tiles, .launch = launch_tiles,
+       .workspace = tiles_workspace, .speed = {Unit::matrix_bf16, 0.2, 0.85}, .rounds = DType::bf16},
       stream_row<Isa::avx512>("stream_avx512", Tier::fast, {Unit::fma_f32, 0.5, 0.85}),
       panel_row<Isa::avx512>("panel_avx512", Tier::fast, {Unit::fma_f32, 0.75, 0.85}),
       stream_row<Isa::avx2>("stream_avx2", Tier::fast, {Unit::fma_f32, 0.3, 0.5}),

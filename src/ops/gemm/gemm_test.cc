@@ -29,7 +29,7 @@ TEST(Gemm, GradientsAgreeWithDifferences) {
   EXPECT_TRUE(r.ok()) << to_text(r);
 }
 
-INSTANTIATE_TEST_SUITE_P(Isas, GemmTest, testing::Values(Isa::portable, Isa::avx2, Isa::avx512),
+INSTANTIATE_TEST_SUITE_P(Isas, GemmTest, testing::Values(Isa::portable, Isa::avx2, Isa::avx512, Isa::amx),
                          [](const auto& isa) { return std::string(isa_name(isa.param)); });
 
 }  // namespace
