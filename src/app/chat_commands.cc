@@ -1,3 +1,4 @@
+// See chat_commands.h.
 #include "app/chat_commands.h"
 
 #include <fmt/format.h>
@@ -29,6 +30,9 @@ struct Setting {
   bool whole;
   std::function<void(Conversation&, double)> set;
   std::function<double(const Conversation&)> get;
+
+  bool takes(double v) const { return v >= low && v <= high && (!whole || v == double(int64_t(v))); }
+  std::string range() const { return fmt::format("{}number from {} to {}", whole ? "whole " : "", low, high); }
 };
 
 template <class T>
@@ -57,19 +61,23 @@ std::string trimmed(const std::string& s) {
   return from == std::string::npos ? "" : s.substr(from, to - from + 1);
 }
 
+const Setting* find_setting(const std::string& name) {
+  for (const Setting& s : settings())
+    if (name == s.name) return &s;
+  return nullptr;
+}
+
 Status set(Conversation& c, const std::string& rest) {
   const size_t space = rest.find(' ');
   const std::string name = rest.substr(0, space), text = space == std::string::npos ? "" : trimmed(rest.substr(space));
-  for (const Setting& s : settings()) {
-    if (name != s.name) continue;
-    double value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size() || !(value >= s.low && value <= s.high) || (s.whole && value != double(int64_t(value))))
-      return usage_error(fmt::format("/set {} takes a {}number from {} to {}.", name, s.whole ? "whole " : "", s.low, s.high));
-    s.set(c, value);
-    return {};
-  }
-  return usage_error("/set knows no \"" + name + "\"; /help lists the names.");
+  const Setting* s = find_setting(name);
+  if (!s) return usage_error("/set knows no \"" + name + "\"; /help lists the names.");
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || !s->takes(value))
+    return usage_error(fmt::format("/set {} takes a {}.", name, s->range()));
+  s->set(c, value);
+  return {};
 }
 
 std::string show(const Conversation& c) {
@@ -106,8 +114,9 @@ Result<ChatStep> chat_command(Conversation& c, const std::string& line, std::str
   } else {
     s = usage_error("There is no command " + verb + "; /help lists them.");
   }
-  if (!s.ok()) return s;
-  return ChatStep::handled;
+  if (s.ok()) return ChatStep::handled;
+  output.clear();
+  return s;
 }
 
 Status save_conversation(const Conversation& c, const std::string& path) {
@@ -125,18 +134,24 @@ Status save_conversation(const Conversation& c, const std::string& path) {
 Result<Conversation> load_conversation(const std::string& path) {
   Result<Json> json = read_json(path, kRequestJson);
   if (!json) return json.status();
-  const Json& messages = (*json)["messages"];
-  if (!messages.is_array()) return failed(path + " is no conversation: it has no list of messages; /save writes such files.");
+  const auto refuse = [&](const std::string& why) { return failed(path + " is no conversation: " + why + "; /save writes such files."); };
+  const Json &messages = (*json)["messages"], &system = (*json)["system"], &values = (*json)["settings"];
+  if (!messages.is_array()) return refuse("it has no list of messages");
+  if (!system.is_string() && !system.is_null()) return refuse("its system message is not a text");
+  if (!values.is_object() && !values.is_null()) return refuse("its settings are not an object");
   Conversation c;
   c.system = json->get_string("system");
   for (const Json& m : messages.items()) {
-    const std::string* content = m["content"].string();
-    const std::string role = m.get_string("role");
-    if (!content || (role != "user" && role != "assistant")) return failed(path + " is no conversation: a message needs the role user or assistant and a content.");
-    c.messages.push_back({role, *content});
+    const std::string *role = m["role"].string(), *content = m["content"].string();
+    if (!role || !content || (*role != "user" && *role != "assistant")) return refuse("a message needs the role user or assistant and a content");
+    c.messages.push_back({*role, *content});
   }
-  for (const Setting& s : settings())
-    if (const double v = (*json)["settings"].get_number(s.name, s.get(c)); v >= s.low && v <= s.high) s.set(c, v);
+  for (const auto& [name, value] : values.members()) {
+    const Setting* s = find_setting(name);
+    if (!s) return refuse("it has an unknown setting \"" + name + "\"");
+    if (!value.is_number() || !s->takes(*value.number())) return refuse("its setting " + name + " is not a " + s->range());
+    s->set(c, *value.number());
+  }
   return c;
 }
 

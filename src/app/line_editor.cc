@@ -1,6 +1,8 @@
+// See line_editor.h. libedit draws, edits and remembers; this file decides what a message is and where its history lives.
 #include "app/line_editor.h"
 
 #include <histedit.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,6 +10,8 @@
 #include <clocale>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <cwchar>
 
 #include "app/interrupt.h"
 #include "base/log.h"
@@ -26,10 +30,42 @@ namespace {
 
 constexpr int kHistoryLength = 1000;
 
+// The folders above a file, made where they are missing; false, with errno, where nothing can be written in the last one.
 bool make_folders(const std::string& path) {
   for (size_t at = path.find('/', 1); at != std::string::npos; at = path.find('/', at + 1))
     if (mkdir(path.substr(0, at).c_str(), 0700) != 0 && errno != EEXIST) return false;
-  return true;
+  return access((path.substr(0, path.rfind('/') + 1) + ".").c_str(), W_OK | X_OK) == 0;
+}
+
+// Beside its place first, so that a full disk costs the new lines and not the old ones. libedit writes files of mode 0600.
+bool save_history(History* lines, const std::string& file) {
+  const std::string part = file + "." + std::to_string(getpid()) + ".part";
+  HistEvent event{};
+  errno = 0;
+  if (history(lines, &event, H_SAVE, part.c_str()) >= 0 && rename(part.c_str(), file.c_str()) == 0) return true;
+  const int why = errno;
+  unlink(part.c_str());
+  errno = why;
+  return false;
+}
+
+// One key for libedit. Its own reader may block just after a Ctrl-C was handled and would then wait for the next key.
+int read_key(EditLine*, wchar_t* key) {
+  std::mbstate_t state{};
+  for (;;) {
+    pollfd input{STDIN_FILENO, POLLIN, 0};
+    const int ready = poll(&input, 1, 50);                     // ms: a Ctrl-C that comes before the poll is seen this late at worst
+    if (interrupted()) return errno = EINTR, -1;
+    if (ready <= 0) continue;
+    char byte;
+    const ssize_t n = ::read(STDIN_FILENO, &byte, 1);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return int(n);
+    const size_t length = std::mbrtowc(key, &byte, 1, &state);
+    if (length == size_t(-2)) continue;                        // the character goes on
+    if (length == size_t(-1)) *key = L'?';                     // not UTF-8
+    return 1;
+  }
 }
 
 void use_utf8() {
@@ -54,17 +90,22 @@ LineEditor::LineEditor(const std::string& history_file) : state_(new State) {
   });
   el_set(s.editor, EL_EDITOR, "emacs");
   el_set(s.editor, EL_SIGNAL, 1);                              // the terminal is put right before our own handler sees a Ctrl-C
+  el_set(s.editor, EL_GETCFN, read_key);
   el_set(s.editor, EL_HIST, history, s.history);
   el_source(s.editor, nullptr);
-  if (history_file.empty() || !make_folders(history_file)) return;
+  if (history_file.empty()) return;
+  if (!make_folders(history_file)) {
+    log_warn("no history is kept: the folder of {} cannot be written: {}", history_file, strerror(errno));
+    return;
+  }
   s.file = history_file;
   history(s.history, &s.event, H_LOAD, s.file.c_str());        // fails on the first day
 }
 
 LineEditor::~LineEditor() {
   if (state_->editor) {
-    if (!state_->file.empty() && history(state_->history, &state_->event, H_SAVE, state_->file.c_str()) < 0)
-      log_warn("the history of this conversation could not be kept in {}", state_->file);
+    if (!state_->file.empty() && !save_history(state_->history, state_->file))
+      log_warn("the history of this conversation could not be kept in {}: {}", state_->file, strerror(errno));
     history_end(state_->history);
     el_end(state_->editor);
   }
@@ -75,15 +116,16 @@ bool LineEditor::read_line(const char* prompt, std::string& line, Event& why_not
   line.clear();
   clear_interrupt();
   if (!state_->editor) {
-    for (int c; (c = getchar()) != EOF;) {
-      if (c == '\n') return true;
-      line.push_back(char(c));
-    }
+    clearerr(stdin);                                           // an interrupted read leaves its mark
+    for (int c; (c = getchar()) != EOF && c != '\n';) line.push_back(char(c));
     why_not = interrupted() ? Event::interrupted : Event::end;
-    return !line.empty() && !interrupted();
+    const bool more = !interrupted() && (!feof(stdin) || !line.empty());
+    if (line.ends_with('\r')) line.pop_back();
+    return more;
   }
   state_->prompt = prompt;
   int n = 0;
+  errno = 0;                                                   // or an earlier Ctrl-C would be seen in the Ctrl-D after it
   const char* got = el_gets(state_->editor, &n);
   if (!got || n <= 0) {
     why_not = interrupted() || errno == EINTR ? Event::interrupted : Event::end;
@@ -96,25 +138,29 @@ bool LineEditor::read_line(const char* prompt, std::string& line, Event& why_not
   return true;
 }
 
+void LineEditor::remember(const std::string& line) {
+  if (state_->editor && !line.empty()) history(state_->history, &state_->event, H_ENTER, (line + "\n").c_str());
+}
+
 LineEditor::Event LineEditor::read(std::string& message) {
   message.clear();
   std::string line;
   Event why_not = Event::end;
-  bool fenced = false, more = true;
-  while (more) {
-    if (!read_line(message.empty() && !fenced ? "> " : ". ", line, why_not)) return why_not;
+  bool fenced = false;
+  for (int lines = 0;;) {                                      // of the message so far; an empty one counts
+    if (!read_line(lines || fenced ? ". " : "> ", line, why_not)) return why_not;
     if (line == "\"\"\"") {
-      more = fenced = !fenced;
+      fenced = !fenced;
+      if (!fenced) return Event::message;
       continue;
     }
+    remember(line);
     const bool continued = !fenced && line.ends_with('\\');
     if (continued) line.pop_back();
-    message += message.empty() ? line : "\n" + line;
-    more = fenced || continued;
+    if (lines++) message += '\n';
+    message += line;
+    if (!fenced && !continued) return Event::message;
   }
-  if (state_->editor && !message.empty() && message.find('\n') == std::string::npos)
-    history(state_->history, &state_->event, H_ENTER, (message + "\n").c_str());
-  return Event::message;
 }
 
 std::string chat_history_file() {

@@ -1,5 +1,6 @@
 // Reads what a person types in `chat`: line editing and history on a terminal (libedit), plain lines elsewhere.
-// A line that ends in a backslash goes on in the next; what stands between lines of """ is one message.
+// A line that ends in a backslash goes on in the next; what stands between lines of """ is one message, empty lines included.
+// Lines are remembered as they were typed, those of a long message one by one.
 #pragma once
 #include <optional>
 #include <string>
@@ -16,6 +17,7 @@ class LineEditor {
   Event read(std::string& message);
 
  private:
+  void remember(const std::string& line);
   bool read_line(const char* prompt, std::string& line, Event& why_not);
   struct State;
   State* state_;

@@ -1,7 +1,10 @@
 // The tables of what a template can name: filters, tests, global functions, and the methods of str, dict, list and tuple.
 #pragma once
+#include <algorithm>
+#include <iterator>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "io/jinja_value.h"
 
@@ -37,6 +40,18 @@ std::string percent_format(Interp& x, const std::string& format, const Value& va
 std::string brace_format(Interp& x, const std::string& format, const Args& args);           // "{}".format(...)
 
 std::vector<Value> items_of(Interp& x, const Value& v);         // what iterating it yields
+
+// A stable sort that survives any comparison: NaN keys have no order, and std::sort may then leave the array.
+template <class T, class Less>
+void merge_sort(std::vector<T>& v, Less less) {
+  std::vector<T> merged(v.size());
+  for (size_t width = 1; width < v.size(); width *= 2, v.swap(merged)) {
+    for (size_t from = 0; from < v.size(); from += 2 * width) {
+      const auto at = [&](size_t i) { return std::make_move_iterator(v.begin() + int64_t(std::min(i, v.size()))); };
+      std::merge(at(from), at(from + width), at(from + width), at(from + 2 * width), merged.begin() + int64_t(from), less);
+    }
+  }
+}
 
 // Arguments as what a builtin needs; they raise a sentence that names `who`.
 int64_t integer_argument(const Value& v, const char* who);

@@ -51,7 +51,7 @@ Value folded(const Value& v, bool case_sensitive) {
 
 // Stable, as Python's sort; `reverse` keeps equal elements in their order too.
 void sort_by(Interp& x, std::vector<std::pair<Value, Value>>& keyed, bool reverse) {
-  std::stable_sort(keyed.begin(), keyed.end(), [&](const auto& a, const auto& b) {
+  merge_sort(keyed, [&](const auto& a, const auto& b) {
     return reverse ? less(b.first, a.first, x.budget) : less(a.first, b.first, x.budget);
   });
 }

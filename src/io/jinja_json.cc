@@ -108,7 +108,7 @@ class Writer {
     std::vector<const std::pair<Value, Value>*> entries;
     for (const auto& entry : dict.entries) entries.push_back(&entry);
     if (style_.sort)
-      std::stable_sort(entries.begin(), entries.end(), [&](auto* a, auto* b) { return less(a->first, b->first, x_.budget); });
+      merge_sort(entries, [&](auto* a, auto* b) { return less(a->first, b->first, x_.budget); });
     out += '{';
     ++level_;
     for (size_t i = 0; i < entries.size(); ++i) {
