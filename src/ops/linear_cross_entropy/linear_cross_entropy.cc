@@ -215,8 +215,8 @@ LinearCrossEntropyBackward::Args sample_backward(Sampler& r, Shape s, DType weig
           .weight = a.weight,
           .lse = a.lse,
           .dloss = r.constant({1}, wide, 0.75),
-          .dh = r.normal({s.tokens, s.k}, wide, 0.01),
-          .dw = r.normal({s.vocab, s.k}, wide, 0.01),
+          .dh = r.normal({s.tokens, s.k}, wide, 0.05),
+          .dw = r.normal({s.vocab, s.k}, wide, 0.05),
           .softcap = softcap};
 }
 

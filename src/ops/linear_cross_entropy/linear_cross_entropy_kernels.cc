@@ -139,7 +139,7 @@ void launch(Ctx& x, const LinearCrossEntropy::Args& a, char* scratch) {
   a.loss.set(loss);
 }
 
-constexpr Speed kSpeed{.unit = Unit::fma_f32, .compute = 0.5, .memory = 0.5};
+constexpr Speed kSpeed{.unit = Unit::fma_f32, .compute = 0.75, .memory = 0.85};
 
 template <Isa isa>
 constexpr Kernel<LinearCrossEntropy> chunked(const char* name) {
@@ -251,7 +251,7 @@ void launch_backward(Ctx& x, const BackwardArgs& a, char* scratch) {
   }
 }
 
-constexpr Speed kSpeedBackward{.unit = Unit::fma_f32, .compute = 0.5, .memory = 0.5};
+constexpr Speed kSpeedBackward{.unit = Unit::fma_f32, .compute = 0.6, .memory = 0.85};
 
 template <Isa isa>
 constexpr Kernel<LinearCrossEntropyBackward> chunked_backward(const char* name) {
