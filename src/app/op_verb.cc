@@ -25,7 +25,7 @@ const char* tier_name(Tier t) {
   return names[int(t)];
 }
 
-struct Output {                                                // one of the two is filled
+struct Output {  // one of the two is filled
   std::string text;
   Json json = Json::array();
   int failures = 0;
@@ -47,8 +47,10 @@ void list_op(const OpInfo& op, bool json, Output& out) {
   const std::vector<RowInfo> rows = op.rows();
   const size_t cases = op.cases().size();
   if (!json) {
-    out.text += fmt::format("{:<24} {} operands, {} cases, {}\n", op.name, op.operands.size(), cases, op.vjp ? "differentiable" : "no backward pass");
-    for (const RowInfo& r : rows) out.text += fmt::format("  {:<24} {:<5} {:<9} {}\n", r.name, place_name(r.place), isa_name(r.isa), tier_name(r.tier));
+    out.text += fmt::format("{:<24} {} operands, {} cases, {}\n", op.name, op.operands.size(), cases,
+                            op.vjp ? "differentiable" : "no backward pass");
+    for (const RowInfo& r : rows)
+      out.text += fmt::format("  {:<24} {:<5} {:<9} {}\n", r.name, place_name(r.place), isa_name(r.isa), tier_name(r.tier));
     return;
   }
   Json& j = out.json.push(Json::object());
@@ -88,13 +90,16 @@ Json json_of(const CheckReport& r) {
 
 // With a filter only what it names is run; without one the tolerances are tried too.
 void check(const OpInfo& op, const OpVerb& v, Suite suite, const Runtime& runtime, Output& out) {
-  const CheckOptions options{.suite = suite, .case_filter = v.case_filter, .row_filter = v.row, .budget_s = v.seconds, .isa = runtime.isa};
+  const CheckOptions options{
+      .suite = suite, .case_filter = v.case_filter, .row_filter = v.row, .budget_s = v.seconds, .isa = runtime.isa};
   CheckReport r = check_op(op, options);
   if (v.case_filter.empty() && v.row.empty())
     for (Failure& f : check_rejections(op, options)) r.failures.push_back(std::move(f));
   out.failures += int(r.failures.size());
-  if (v.json) out.json.push(json_of(r));
-  else out.text += to_text(r);
+  if (v.json)
+    out.json.push(json_of(r));
+  else
+    out.text += to_text(r);
 }
 
 void grad(const OpInfo& op, const OpVerb& v, const Runtime& runtime, Output& out) {
@@ -131,7 +136,8 @@ Status bench(const OpInfo& op, const OpVerb& v, Suite suite, Runtime& runtime, c
   if (v.seconds > 0) options.seconds = v.seconds;
   const BenchReport r = bench_op(op, options, runtime, machine);
   const std::vector<LedgerRow> rows = ledger_rows(r, machine);
-  if (!v.json) out.text += to_text(r);
+  if (!v.json)
+    out.text += to_text(r);
   else
     for (size_t i = 0; i < rows.size(); ++i) {
       const BenchLine& l = r.lines[i];
@@ -202,11 +208,16 @@ Status expect_matches(const std::vector<const OpInfo*>& ops, const OpVerb& v) {
 }
 
 Status run_one(const OpInfo& op, const OpVerb& v, Suite suite, Runtime& runtime, const Machine& machine, Output& out) {
-  if (v.action == "list") list_op(op, v.json, out);
-  else if (v.action == "check") check(op, v, suite, runtime, out);
-  else if (v.action == "grad") grad(op, v, runtime, out);
-  else if (v.action == "bench") return bench(op, v, suite, runtime, machine, out);
-  else why(op, v, runtime, machine, out);
+  if (v.action == "list")
+    list_op(op, v.json, out);
+  else if (v.action == "check")
+    check(op, v, suite, runtime, out);
+  else if (v.action == "grad")
+    grad(op, v, runtime, out);
+  else if (v.action == "bench")
+    return bench(op, v, suite, runtime, machine, out);
+  else
+    why(op, v, runtime, machine, out);
   return {};
 }
 

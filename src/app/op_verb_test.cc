@@ -17,7 +17,7 @@ using testing::HasSubstr;
 
 struct Outcome {
   int code;
-  std::string out;                                             // stdout, and stderr where asked for
+  std::string out;  // stdout, and stderr where asked for
 };
 
 Outcome run(const std::string& arguments) {
@@ -46,7 +46,7 @@ TEST(OpVerb, ListsOpsAndRows) {
   EXPECT_EQ(j[0]["rows"].items().back().get_string("row"), "reference");
 }
 
-TEST(OpVerb, ChecksOneCaseOfOneRow) {                          // the repro line of a failure
+TEST(OpVerb, ChecksOneCaseOfOneRow) {  // the repro line of a failure
   const Outcome r = run("check sample --case smoke_everything --row reference --json");
   EXPECT_EQ(r.code, 0);
   const Json j = parsed(r);
@@ -70,8 +70,8 @@ TEST(OpVerb, BenchRowsAreLedgerRowsAndAreKept) {
   ASSERT_EQ(r.code, 0);
   const Json j = parsed(r);
   ASSERT_GE(j.size(), 1u);
-  for (const char* key : {"op", "case", "row", "device", "dtype", "time_s", "bound_s", "bound_by", "fraction", "rival", "rival_time_s", "ratio", "machine",
-                          "date", "commit", "sources"})
+  for (const char* key : {"op", "case", "row", "device", "dtype", "time_s", "bound_s", "bound_by", "fraction", "rival",
+                          "rival_time_s", "ratio", "machine", "date", "commit", "sources"})
     EXPECT_NE(j[0].find(key), nullptr) << key;
   const auto kept = read_ledger(path);
   unlink(path.c_str());

@@ -18,7 +18,7 @@ namespace {
 constexpr uint16_t kReadNan = 0xffff, kWrittenNan = 0x7ffe, kReadIndex = 0x5b5b, kWrittenIndex = 0x5c5c;
 
 void fill(const Region& r, uint16_t pattern) {
-  const auto odd = (r.data() - r.all()) % 2;                   // the pattern starts at data(), which may be an odd address
+  const auto odd = (r.data() - r.all()) % 2;  // the pattern starts at data(), which may be an odd address
   for (int64_t at = 0; at < r.all_bytes(); ++at) r.all()[at] = char((at + odd) % 2 ? pattern >> 8 : pattern & 0xff);
 }
 
@@ -67,14 +67,16 @@ void copy_run(const View& src, const View& dst, const int64_t i[4], int inner, i
   x.strides[0] = src.strides[inner];
   y.strides[0] = dst.strides[inner];
   for (int64_t k = 0; k < n; ++k) {
-    if (src.type == dst.type) memcpy(y.at(k), x.at(k), size_t(a));
-    else y.set(x.get(k), k);
+    if (src.type == dst.type)
+      memcpy(y.at(k), x.at(k), size_t(a));
+    else
+      y.set(x.get(k), k);
   }
 }
 
 View with_gaps(View v) {
   const int64_t pad = is_block(v.type) ? format_of(v.type)->block : 5;  // 5 elements: no row but the first is aligned
-  int64_t extent = 0;                                          // of what lies inside the dimension at hand
+  int64_t extent = 0;                                                   // of what lies inside the dimension at hand
   for (int d : by_stride(v)) {
     if (d >= v.rank || v.dims[d] == 1 || v.strides[d] == 0) continue;
     if (extent) v.strides[d] = std::max(v.strides[d], extent) + pad;
@@ -99,7 +101,7 @@ void round_elements(const View& v, DType to) {
   const int64_t n = v.dims[v.rank - 1], padded = (n + f.block - 1) / f.block * f.block;
   std::vector<float> row(size_t(padded), 0.0f);
   std::vector<char> coded(size_t(bytes_of(to, padded)));
-  View lines = v;                                              // the last dimension is walked here
+  View lines = v;  // the last dimension is walked here
   lines.dims[v.rank - 1] = 1;
   for_each_index(lines, [&](int64_t i, int64_t j, int64_t k, int64_t l) {
     View one = view_of(v.at(i, j, k, l), v.type, {n});
@@ -163,7 +165,7 @@ bool CaseArgs::shares(int a, int b) const {
 
 CaseArgs::CaseArgs(const CaseArgs& from, const CopyAs& how)
     : op_(from.op_), sampler_(from.sampler_), args_(std::make_unique<char[]>(from.op_->args_size)) {
-  memcpy(args_.get(), from.args_.get(), op_->args_size);       // Args are trivially copyable: call<> asserts it
+  memcpy(args_.get(), from.args_.get(), op_->args_size);  // Args are trivially copyable: call<> asserts it
   std::vector<bool> done(size_t(operands()), false);
   for (int i = 0; i < operands(); ++i) {
     if (done[size_t(i)] || !from.has(i)) continue;
@@ -191,8 +193,10 @@ void CaseArgs::copy_group(const CaseArgs& from, std::vector<int> members, const 
   }
   const bool inputs_rounded = how.rounds != DType::f64 && g.read && is_floating(first.type);
   DType type = first.type;
-  if (how.f64 && is_floating(type)) type = DType::f64;
-  else if (is_block(type) && how.decoded) type = DType::f32;
+  if (how.f64 && is_floating(type))
+    type = DType::f64;
+  else if (is_block(type) && how.decoded)
+    type = DType::f32;
   for (int m : members) {
     View v = from.view(m);
     if (placement == Placement::strided && alike) v = with_gaps(v);
@@ -242,7 +246,8 @@ std::string CaseArgs::describe_change(const Group& g, int64_t at) const {
   const View& v = view(g.members[0]);
   const int64_t byte = at - (g.region.data() - g.region.all());
   if (byte < 0) return fmt::format("{}: {} bytes before its first element were overwritten", o.name, -byte);
-  if (byte >= g.region.bytes()) return fmt::format("{}: {} bytes past its end were overwritten", o.name, byte - g.region.bytes() + 1);
+  if (byte >= g.region.bytes())
+    return fmt::format("{}: {} bytes past its end were overwritten", o.name, byte - g.region.bytes() + 1);
   if (!g.written) return fmt::format("{}: an input changed, at byte {}", o.name, byte);
   return fmt::format("{}: the gap between its rows was overwritten, at byte {} of {}", o.name, byte, to_string(v));
 }

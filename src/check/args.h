@@ -23,11 +23,11 @@ const char* name_of(Placement p);
 
 struct CopyAs {
   Placement placement = Placement::own;
-  bool f64 = false;                                            // floating operands become doubles, block formats included
-  bool decoded = false;                                        // block formats become the f32 values they hold
-  DType rounds = DType::f64;                                   // what floating inputs are rounded to; their type stays
-  bool unalias = false;                                        // every operand its own memory
-  int only = -1;                                               // place just this operand (and those that share its memory)
+  bool f64 = false;           // floating operands become doubles, block formats included
+  bool decoded = false;       // block formats become the f32 values they hold
+  DType rounds = DType::f64;  // what floating inputs are rounded to; their type stays
+  bool unalias = false;       // every operand its own memory
+  int only = -1;              // place just this operand (and those that share its memory)
 };
 
 class CaseArgs {
@@ -41,19 +41,19 @@ class CaseArgs {
   int operands() const { return int(op_->operands.size()); }
   bool has(int operand) const { return bool(view(operand)); }
   bool output(int operand) const { return is_output(op_->operands[size_t(operand)].role); }
-  bool shares(int a, int b) const;                             // the same memory
+  bool shares(int a, int b) const;  // the same memory
 
   // In a copy, what is only written holds poison. arm() remembers every byte of it, canaries included.
   void arm();
-  void restore();                                              // as armed
+  void restore();  // as armed
   // A sentence about the first byte that changed though it belongs to no output; empty when there is none.
   std::string damage() const;
 
  private:
-  struct Group {                                               // operands that share memory
+  struct Group {  // operands that share memory
     std::vector<int> members;
     Region region;
-    std::vector<char> armed;                                   // region.all() as it was
+    std::vector<char> armed;  // region.all() as it was
     bool read = false, written = false;
   };
   void copy_group(const CaseArgs& from, std::vector<int> members, const CopyAs& how);
@@ -61,7 +61,7 @@ class CaseArgs {
   std::string describe_change(const Group& g, int64_t at) const;
 
   const OpInfo* op_;
-  std::shared_ptr<Sampler> sampler_;                           // owns what views of no operand and host lengths point to
+  std::shared_ptr<Sampler> sampler_;  // owns what views of no operand and host lengths point to
   std::unique_ptr<char[]> args_;
   std::vector<Group> groups_;
 };

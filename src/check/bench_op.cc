@@ -16,7 +16,7 @@ namespace ridge {
 namespace {
 
 constexpr int kCopies = 256;
-constexpr double kHotBatch_s = 20e-6;                          // a clock reading costs 30 ns
+constexpr double kHotBatch_s = 20e-6;  // a clock reading costs 30 ns
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
@@ -58,7 +58,7 @@ class CaseBench {
   struct Entry {
     RowInfo* row;
     Region scratch;
-    int batch = 0;                                             // calls in one hot timing
+    int batch = 0;  // calls in one hot timing
     std::vector<double> cold, hot;
   };
 
@@ -89,9 +89,18 @@ class CaseBench {
     const Cost cost = op_.cost(made_.get());
     const Bound b = bound(cost, machine_);
     const Speed& s = e.row->speed;
-    return {.case_name = case_.name, .row = e.row->name, .shape = op_.shape(made_.get()), .dtype = dtype_of(op_, made_.get()), .picked = picked,
-            .repeats = int(e.cold.size()), .copies = int(copies_.size()), .cold = times_of(e.cold), .hot = times_of(e.hot), .bound_s = b.seconds,
-            .predicted_s = predict(cost, s.unit, s.compute, s.memory, machine_), .bound_by = b.by};
+    return {.case_name = case_.name,
+            .row = e.row->name,
+            .shape = op_.shape(made_.get()),
+            .dtype = dtype_of(op_, made_.get()),
+            .picked = picked,
+            .repeats = int(e.cold.size()),
+            .copies = int(copies_.size()),
+            .cold = times_of(e.cold),
+            .hot = times_of(e.hot),
+            .bound_s = b.seconds,
+            .predicted_s = predict(cost, s.unit, s.compute, s.memory, machine_),
+            .bound_by = b.by};
   }
 
   const OpInfo& op_;
@@ -111,7 +120,8 @@ std::string dtype_of(const OpInfo& op, const void* args) {
   for (bool weights : {true, false})
     for (const Operand& o : op.operands) {
       const View& v = o.of(const_cast<void*>(args));
-      if (v && is_input(o.role) && (is_float(v.type) || is_block(v.type)) && (!weights || o.role == Role::weight)) return name_of(v.type);
+      if (v && is_input(o.role) && (is_float(v.type) || is_block(v.type)) && (!weights || o.role == Role::weight))
+        return name_of(v.type);
     }
   return "";
 }
@@ -127,12 +137,12 @@ BenchReport bench_op(const OpInfo& op, const BenchOptions& options, Runtime& run
 }
 
 std::string to_text(const BenchReport& r) {
-  std::string s = fmt::format("{}\n  {:<36} {:<16} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6} {:<12} {:>9}\n", r.op, "case", "row", "best us", "median", "p90",
-                              "hot us", "bound us", "%", "by", "predicted");
+  std::string s = fmt::format("{}\n  {:<36} {:<16} {:>9} {:>9} {:>9} {:>9} {:>9} {:>6} {:<12} {:>9}\n", r.op, "case", "row",
+                              "best us", "median", "p90", "hot us", "bound us", "%", "by", "predicted");
   for (const BenchLine& l : r.lines)
-    s += fmt::format("{} {:<36} {:<16} {:>9.1f} {:>9.1f} {:>9.1f} {:>9.1f} {:>9.1f} {:>6.1f} {:<12} {:>+8.0f}%\n", l.picked ? " *" : "  ", l.case_name,
-                     l.row, l.cold.best * 1e6, l.cold.median * 1e6, l.cold.p90 * 1e6, l.hot.best * 1e6, l.bound_s * 1e6, 100 * l.fraction(), l.bound_by,
-                     100 * l.prediction_error());
+    s += fmt::format("{} {:<36} {:<16} {:>9.1f} {:>9.1f} {:>9.1f} {:>9.1f} {:>9.1f} {:>6.1f} {:<12} {:>+8.0f}%\n",
+                     l.picked ? " *" : "  ", l.case_name, l.row, l.cold.best * 1e6, l.cold.median * 1e6, l.cold.p90 * 1e6,
+                     l.hot.best * 1e6, l.bound_s * 1e6, 100 * l.fraction(), l.bound_by, 100 * l.prediction_error());
   return s;
 }
 
@@ -140,8 +150,18 @@ std::vector<LedgerRow> ledger_rows(const BenchReport& r, const Machine& machine)
   const Provenance from = provenance(r.op);
   std::vector<LedgerRow> rows;
   for (const BenchLine& l : r.lines)
-    rows.push_back({.op = r.op, .case_name = l.case_name, .row = l.row, .device = "cpu", .dtype = l.dtype, .time_s = l.cold.best, .bound_s = l.bound_s,
-                    .bound_by = l.bound_by, .fraction = l.fraction(), .machine = machine.name, .date = from.date, .commit = from.commit,
+    rows.push_back({.op = r.op,
+                    .case_name = l.case_name,
+                    .row = l.row,
+                    .device = "cpu",
+                    .dtype = l.dtype,
+                    .time_s = l.cold.best,
+                    .bound_s = l.bound_s,
+                    .bound_by = l.bound_by,
+                    .fraction = l.fraction(),
+                    .machine = machine.name,
+                    .date = from.date,
+                    .commit = from.commit,
                     .sources = from.sources});
   return rows;
 }

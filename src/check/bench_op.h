@@ -16,20 +16,20 @@
 namespace ridge {
 
 struct BenchOptions {
-  Suite suite = Suite::model;                                  // exactly this suite, unless a case is named
+  Suite suite = Suite::model;  // exactly this suite, unless a case is named
   std::string case_filter, row_filter;
-  double seconds = 0.5;                                        // of timing for each row of a case
+  double seconds = 0.5;  // of timing for each row of a case
   int min_repeats = 5, max_repeats = 200;
-  bool reference = false;                                      // also where other rows take the case
+  bool reference = false;  // also where other rows take the case
 };
 
 struct Times {
-  double best = 0, median = 0, p10 = 0, p90 = 0;               // seconds
+  double best = 0, median = 0, p10 = 0, p90 = 0;  // seconds
 };
 
 struct BenchLine {
   std::string case_name, row, shape, dtype;
-  bool picked = false;                                         // the dispatcher would run it
+  bool picked = false;  // the dispatcher would run it
   int repeats = 0, copies = 0;
   Times cold, hot;
   double bound_s = 0, predicted_s = 0;
@@ -48,6 +48,6 @@ constexpr int64_t kColdBytes = int64_t(256) << 20;
 BenchReport bench_op(const OpInfo& op, const BenchOptions& options, Runtime& runtime, const Machine& machine);
 std::string to_text(const BenchReport& r);
 std::vector<LedgerRow> ledger_rows(const BenchReport& r, const Machine& machine);
-std::string dtype_of(const OpInfo& op, const void* args);      // of the first weight, or of the first floating input
+std::string dtype_of(const OpInfo& op, const void* args);  // of the first weight, or of the first floating input
 
 }  // namespace ridge

@@ -27,8 +27,15 @@ std::string repro_line(const OpInfo& op, const std::string& case_name, const cha
 // One case against one row.
 class RowCheck {
  public:
-  RowCheck(const OpInfo& op, const CaseInfo& c, const RowInfo& row, Judge& judge, Runner& runner, CheckReport& report, RowSummary& summary)
-      : op_(op), case_(c), row_(row), judge_(judge), runner_(runner), report_(report), summary_(summary),
+  RowCheck(const OpInfo& op, const CaseInfo& c, const RowInfo& row, Judge& judge, Runner& runner, CheckReport& report,
+           RowSummary& summary)
+      : op_(op),
+        case_(c),
+        row_(row),
+        judge_(judge),
+        runner_(runner),
+        report_(report),
+        summary_(summary),
         base_(judge.made(), {}) {}
 
   void run() {
@@ -48,11 +55,13 @@ class RowCheck {
   }
 
  private:
-  void fail(const std::string& what) { report_.failures.push_back({case_.name, row_.name, what, repro_line(op_, case_.name, row_.name)}); }
+  void fail(const std::string& what) {
+    report_.failures.push_back({case_.name, row_.name, what, repro_line(op_, case_.name, row_.name)});
+  }
 
   std::string describe(const char* run) const {
-    return fmt::format("{}: case {}, row {}, {}: touched memory outside its operands (a fault).\n  {}", op_.name, case_.name, row_.name,
-                       run, repro_line(op_, case_.name, row_.name));
+    return fmt::format("{}: case {}, row {}, {}: touched memory outside its operands (a fault).\n  {}", op_.name, case_.name,
+                       row_.name, run, repro_line(op_, case_.name, row_.name));
   }
 
   bool launch(CaseArgs& args, int threads, Placement p) {
@@ -66,8 +75,8 @@ class RowCheck {
 
   void expect_same(const CaseArgs& args, const std::string& what) {
     if (const auto d = first_difference(args, base_))
-      fail(fmt::format("{}: {}[{}, {}, {}, {}] is {:.9g}, first it was {:.9g}", what, d->operand, d->index[0], d->index[1], d->index[2],
-                       d->index[3], d->got, d->truth));
+      fail(fmt::format("{}: {}[{}, {}, {}, {}] is {:.9g}, first it was {:.9g}", what, d->operand, d->index[0], d->index[1],
+                       d->index[2], d->index[3], d->got, d->truth));
   }
 
   // Base, one and three threads: three makes the last share of an even split a short one.
@@ -76,7 +85,8 @@ class RowCheck {
     again.arm();
     for (int threads : {kBaseThreads, 1, 3}) {
       if (!launch(again, threads, Placement::own)) return;
-      expect_same(again, threads == kBaseThreads ? "a second run differs" : fmt::format("{} threads give another result than {}", threads, kBaseThreads));
+      expect_same(again, threads == kBaseThreads ? "a second run differs"
+                                                 : fmt::format("{} threads give another result than {}", threads, kBaseThreads));
       again.restore();
     }
   }
@@ -114,7 +124,8 @@ class RowCheck {
     if (const std::string damage = args.damage(); !damage.empty())
       return fail(fmt::format("{} operands, dispatched to {}: {}", name_of(p), other->name, damage));
     const Worst worst = compare_outputs(args, judge_.truth(), judge_.twin(other->rounds), op_.accuracy);
-    if (!worst.ok()) fail(fmt::format("{} operands, dispatched to {}: inaccurate: {}", name_of(p), other->name, to_string(worst)));
+    if (!worst.ok())
+      fail(fmt::format("{} operands, dispatched to {}: inaccurate: {}", name_of(p), other->name, to_string(worst)));
   }
 
   const OpInfo& op_;
@@ -127,8 +138,8 @@ class RowCheck {
   CaseArgs base_;
 };
 
-void check_case(const OpInfo& op, const CaseInfo& c, const std::vector<RowInfo>& rows, const CheckOptions& options, Runner& runner,
-                CheckReport& report) {
+void check_case(const OpInfo& op, const CaseInfo& c, const std::vector<RowInfo>& rows, const CheckOptions& options,
+                Runner& runner, CheckReport& report) {
   Judge judge(op, c, runner);
   ++report.cases;
   if (const std::string wrong = op.check(judge.made().get()); !wrong.empty())
@@ -151,20 +162,23 @@ std::vector<CaseInfo> by_suite(const std::vector<CaseInfo>& cases) {
 
 }  // namespace
 
-bool matches(const std::string& name, const std::string& filter) { return filter.empty() || name.find(filter) != std::string::npos; }
+bool matches(const std::string& name, const std::string& filter) {
+  return filter.empty() || name.find(filter) != std::string::npos;
+}
 
 CheckReport check_op(const OpInfo& op, const CheckOptions& options) {
   CheckReport report{.op = op.name};
   Runner runner(options.isa);
   const std::vector<RowInfo> rows = op.rows();
-  for (const RowInfo& r : rows) report.rows.push_back({.row = r.name, .runnable = r.tier == Tier::reference || runner.eligible(r)});
+  for (const RowInfo& r : rows)
+    report.rows.push_back({.row = r.name, .runnable = r.tier == Tier::reference || runner.eligible(r)});
   const std::vector<CaseInfo> cases = op.cases();
   const bool exact = std::any_of(cases.begin(), cases.end(), [&](const CaseInfo& c) { return c.name == options.case_filter; });
   const double start = now();
   std::set<std::string> names;
   for (const CaseInfo& c : cases)
     if (!names.insert(c.name).second) report.failures.push_back({c.name, "", "two cases have this name", ""});
-  for (const CaseInfo& c : by_suite(cases)) {                  // the quick ones first, so that a budget cuts the large ones
+  for (const CaseInfo& c : by_suite(cases)) {  // the quick ones first, so that a budget cuts the large ones
     if (c.suite > options.suite || !(exact ? c.name == options.case_filter : matches(c.name, options.case_filter))) continue;
     if (options.budget_s > 0 && c.suite > Suite::edge && now() - start > options.budget_s) {
       ++report.skipped;
@@ -179,12 +193,15 @@ CheckReport check_op(const OpInfo& op, const CheckOptions& options) {
 }
 
 std::string to_text(const CheckReport& r) {
-  std::string s = fmt::format("{}: {} cases, {} runs{}, {}\n", r.op, r.cases, r.runs,
-                              r.skipped ? fmt::format(", {} cases skipped for time", r.skipped) : "", r.ok() ? "all passed" : "FAILED");
+  std::string s =
+      fmt::format("{}: {} cases, {} runs{}, {}\n", r.op, r.cases, r.runs,
+                  r.skipped ? fmt::format(", {} cases skipped for time", r.skipped) : "", r.ok() ? "all passed" : "FAILED");
   for (const RowSummary& row : r.rows) {
-    if (!row.runnable) s += fmt::format("  {:<20} not on this machine\n", row.row);
-    else s += fmt::format("  {:<20} {:>4} cases  {:>3} placements refused  worst {:.2f} of tolerance ({})\n", row.row, row.cases,
-                          row.refused_placements, row.worst_used, row.worst_case);
+    if (!row.runnable)
+      s += fmt::format("  {:<20} not on this machine\n", row.row);
+    else
+      s += fmt::format("  {:<20} {:>4} cases  {:>3} placements refused  worst {:.2f} of tolerance ({})\n", row.row, row.cases,
+                       row.refused_placements, row.worst_used, row.worst_case);
   }
   for (const Failure& f : r.failures) s += fmt::format("  FAILED {} {}: {}\n    {}\n", f.case_name, f.row, f.what, f.repro);
   return s;

@@ -17,28 +17,28 @@ namespace ridge {
 
 struct CheckOptions {
   Suite suite = Suite::edge;
-  std::string case_filter, row_filter;                         // a name, or a part of it; empty takes all
-  double budget_s = 0;                                         // model and fuzz cases stop when it is used up; 0: no limit
+  std::string case_filter, row_filter;  // a name, or a part of it; empty takes all
+  double budget_s = 0;                  // model and fuzz cases stop when it is used up; 0: no limit
   Isa isa = active_isa();
 };
 
 struct Failure {
   std::string case_name, row, what;
-  std::string repro;                                           // a command line
+  std::string repro;  // a command line
 };
 
 struct RowSummary {
   std::string row;
-  bool runnable = true;                                        // this machine has its place and ISA
-  int cases = 0;                                               // it took and ran
+  bool runnable = true;  // this machine has its place and ISA
+  int cases = 0;         // it took and ran
   int refused_placements = 0;
-  double worst_used = 0;                                       // of its tolerance
+  double worst_used = 0;  // of its tolerance
   std::string worst_case;
 };
 
 struct CheckReport {
   std::string op;
-  int cases = 0, skipped = 0;                                  // skipped: by the budget
+  int cases = 0, skipped = 0;  // skipped: by the budget
   int64_t runs = 0;
   std::vector<RowSummary> rows;
   std::vector<Failure> failures;
@@ -52,7 +52,7 @@ CheckReport check_op(const OpInfo& op, const CheckOptions& options);
 // Each must be rejected somewhere. Returns the failures; empty is good.
 std::vector<Failure> check_rejections(const OpInfo& op, const CheckOptions& options);
 
-std::string to_text(const CheckReport& r);                     // a table of rows, then the failures
+std::string to_text(const CheckReport& r);  // a table of rows, then the failures
 bool matches(const std::string& name, const std::string& filter);
 
 }  // namespace ridge

@@ -15,7 +15,7 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 bool same_special(double a, double b) { return std::isnan(a) ? std::isnan(b) : a == b; }
 
 struct Scale {
-  double twin_error = 0, truth = 0;                            // maxima over the finite elements
+  double twin_error = 0, truth = 0;  // maxima over the finite elements
 };
 
 Scale scale_of(const View& truth, const View& twin) {
@@ -31,16 +31,22 @@ Scale scale_of(const View& truth, const View& twin) {
 
 void visit(Worst& worst, const char* operand, const int64_t (&at)[4], double got, double truth, double twin, double tolerance) {
   double used;
-  if (!std::isfinite(truth)) used = same_special(got, truth) ? 0 : kInfinity;
-  else if (!std::isfinite(twin) && same_special(got, twin)) used = 0;
-  else if (!std::isfinite(got)) used = kInfinity;
-  else if (got == truth) used = 0;
-  else used = tolerance > 0 ? std::fabs(got - truth) / tolerance : kInfinity;
+  if (!std::isfinite(truth))
+    used = same_special(got, truth) ? 0 : kInfinity;
+  else if (!std::isfinite(twin) && same_special(got, twin))
+    used = 0;
+  else if (!std::isfinite(got))
+    used = kInfinity;
+  else if (got == truth)
+    used = 0;
+  else
+    used = tolerance > 0 ? std::fabs(got - truth) / tolerance : kInfinity;
   if (used <= worst.used && !worst.operand.empty()) return;
   worst = {operand, {at[0], at[1], at[2], at[3]}, got, truth, tolerance, used};
 }
 
-void compare_operand(Worst& worst, const char* name, const View& got, const View& truth, const View& twin, const Accuracy& accuracy) {
+void compare_operand(Worst& worst, const char* name, const View& got, const View& truth, const View& twin,
+                     const Accuracy& accuracy) {
   const bool floating = is_float(got.type);
   const Scale s = floating ? scale_of(truth, twin) : Scale{};
   const double tolerance = accuracy.relative * s.twin_error + accuracy.floor * 0x1p-24 * s.truth;
@@ -53,8 +59,8 @@ void compare_operand(Worst& worst, const char* name, const View& got, const View
 }  // namespace
 
 std::string to_string(const Worst& w) {
-  return fmt::format("{}[{}, {}, {}, {}]: got {:.9g}, truth {:.9g}, tolerance {:.3g}", w.operand, w.index[0], w.index[1], w.index[2],
-                     w.index[3], w.got, w.truth, w.tolerance);
+  return fmt::format("{}[{}, {}, {}, {}]: got {:.9g}, truth {:.9g}, tolerance {:.3g}", w.operand, w.index[0], w.index[1],
+                     w.index[2], w.index[3], w.got, w.truth, w.tolerance);
 }
 
 Worst compare_outputs(const CaseArgs& got, const CaseArgs& truth, const CaseArgs& twin, const Accuracy& accuracy) {

@@ -14,10 +14,10 @@ struct Worst {
   std::string operand;
   int64_t index[4] = {};
   double got = 0, truth = 0, tolerance = 0;
-  double used = 0;                                             // |got - truth| / tolerance: above 1 fails; infinite for special values
+  double used = 0;  // |got - truth| / tolerance: above 1 fails; infinite for special values
   bool ok() const { return used <= 1; }
 };
-std::string to_string(const Worst& w);                         // "c[3, 17]: got 1.25, truth 1.5, tolerance 1e-06"
+std::string to_string(const Worst& w);  // "c[3, 17]: got 1.25, truth 1.5, tolerance 1e-06"
 
 // The element nearest to (or farthest beyond) its tolerance over all output operands.
 Worst compare_outputs(const CaseArgs& got, const CaseArgs& truth, const CaseArgs& twin, const Accuracy& accuracy);

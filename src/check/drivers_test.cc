@@ -19,13 +19,14 @@ using testing::HasSubstr;
 struct Scratch {
   static constexpr const char* name = "scratch";
   struct Args {
-    View x;                                                    // [m, n]
-    View w;                                                    // [n]
-    View y;                                                    // [m, n], may be x
+    View x;  // [m, n]
+    View w;  // [n]
+    View y;  // [m, n], may be x
     bool operator==(const Args&) const = default;
   };
   static std::span<const Operand> operands() {
-    static constexpr Operand table[] = {operand<&Args::x>("x", Role::in), operand<&Args::w>("w", Role::weight), operand<&Args::y>("y", Role::out)};
+    static constexpr Operand table[] = {operand<&Args::x>("x", Role::in), operand<&Args::w>("w", Role::weight),
+                                        operand<&Args::y>("y", Role::out)};
     return table;
   }
   static std::string check(const Args& a) { return a.x.dims[1] == a.w.dims[0] ? "" : "w is not [n]"; }
@@ -42,8 +43,12 @@ struct Scratch {
   static Accuracy accuracy() { return tolerance; }
   static std::vector<Case<Scratch>> cases() {
     return {{"smoke", Suite::smoke, [](Sampler& r) { return make(r, 5, 13, DType::f32); }},
-            {"smoke_q8", Suite::smoke, [](Sampler& r) { return Args{r.normal({3, 64}, DType::q8_0), r.normal({64}, DType::f32), r.out({3, 64}, DType::f32)}; }},
-            {"edge_in_place", Suite::edge, [](Sampler& r) {
+            {"smoke_q8", Suite::smoke,
+             [](Sampler& r) {
+               return Args{r.normal({3, 64}, DType::q8_0), r.normal({64}, DType::f32), r.out({3, 64}, DType::f32)};
+             }},
+            {"edge_in_place", Suite::edge,
+             [](Sampler& r) {
                Args a = make(r, 4, 7, DType::f32);
                a.y = a.x;
                return a;
@@ -52,7 +57,9 @@ struct Scratch {
                return Args{r.normal({6, 9}, DType::f32).t(), r.normal({6}, DType::f32), r.out({9, 6}, DType::f32)};
              }}};
   }
-  static Args make(Sampler& r, int64_t m, int64_t n, DType t) { return {r.normal({m, n}, t), r.normal({n}, t), r.out({m, n}, t)}; }
+  static Args make(Sampler& r, int64_t m, int64_t n, DType t) {
+    return {r.normal({m, n}, t), r.normal({n}, t), r.out({m, n}, t)};
+  }
   static void vjp(Ctx& x, const Args& a) { backward(x, a); }
   static std::span<const Kernel<Scratch>> kernels() { return rows; }
 
@@ -63,7 +70,9 @@ struct Scratch {
 using Args = Scratch::Args;
 using Launch = void (*)(Ctx&, const Args&, char*);
 
-bool plain_rows(const Args& a) { return a.x.type == DType::f32 && a.x.strides[1] == 1 && a.y.strides[1] == 1 && a.w.strides[0] == 1; }
+bool plain_rows(const Args& a) {
+  return a.x.type == DType::f32 && a.x.strides[1] == 1 && a.y.strides[1] == 1 && a.w.strides[0] == 1;
+}
 Verdict takes_plain_rows(const Args& a) { return plain_rows(a) ? Verdict{} : Verdict{"f32 rows without gaps between elements"}; }
 
 void right(Ctx& x, const Args& a, char*) {
@@ -84,9 +93,18 @@ void right_backward(Ctx& x, const Args& a) {
 OpInfo scratch_op(Launch launch, int64_t (*workspace)(const Args&) = nullptr) {
   Scratch::tolerance = {.relative = 2, .floor = 8};
   Scratch::backward = right_backward;
-  Scratch::rows = {{.name = "row", .place = Place::cpu, .isa = Isa::portable, .tier = Tier::fast, .supports = takes_plain_rows,
-                    .launch = launch, .workspace = workspace},
-                   {.name = "reference", .place = Place::cpu, .isa = Isa::portable, .tier = Tier::reference, .supports = always<Scratch>,
+  Scratch::rows = {{.name = "row",
+                    .place = Place::cpu,
+                    .isa = Isa::portable,
+                    .tier = Tier::fast,
+                    .supports = takes_plain_rows,
+                    .launch = launch,
+                    .workspace = workspace},
+                   {.name = "reference",
+                    .place = Place::cpu,
+                    .isa = Isa::portable,
+                    .tier = Tier::reference,
+                    .supports = always<Scratch>,
                     .launch = Scratch::reference}};
   return erase<Scratch>();
 }
@@ -102,7 +120,7 @@ TEST(Check, PassesARightRow) {
   const OpInfo op = scratch_op(right);
   const CheckReport r = check_op(op, {});
   EXPECT_TRUE(r.ok()) << to_text(r);
-  EXPECT_EQ(r.rows[0].cases, 2);                               // not the block format, not the transposed case
+  EXPECT_EQ(r.rows[0].cases, 2);  // not the block format, not the transposed case
   EXPECT_EQ(r.rows[1].cases, 4);
   EXPECT_TRUE(check_rejections(op, {}).empty());
 }
@@ -111,38 +129,45 @@ TEST(Check, SeesAnInaccurateRow) {
   EXPECT_THAT(complaint([](Ctx& x, const Args& a, char*) {
                 right(x, a, nullptr);
                 a.y.set(a.y.get(0, 0) * (1 + 1e-5), 0, 0);
-              }), HasSubstr("inaccurate: y["));
+              }),
+              HasSubstr("inaccurate: y["));
 }
 
 TEST(Check, SeesWritesPastTheEnd) {
   EXPECT_THAT(complaint([](Ctx& x, const Args& a, char*) {
                 right(x, a, nullptr);
                 *a.y.as<float>(a.y.dims[0] - 1, a.y.dims[1]) = 0;
-              }), HasSubstr("past its end were overwritten"));
+              }),
+              HasSubstr("past its end were overwritten"));
   EXPECT_THAT(complaint([](Ctx& x, const Args& a, char*) {
                 right(x, a, nullptr);
                 *(a.y.as<float>() - 1) = 0;
-              }), HasSubstr("before its first element"));
+              }),
+              HasSubstr("before its first element"));
 }
 
 TEST(Check, SeesWritesIntoTheGapBetweenRows) {
   EXPECT_THAT(complaint([](Ctx& x, const Args& a, char*) {
                 right(x, a, nullptr);
                 if (a.y.strides[0] > a.y.dims[1]) *a.y.as<float>(0, a.y.dims[1]) = 0;
-              }), HasSubstr("gap between its rows"));
+              }),
+              HasSubstr("gap between its rows"));
 }
 
-TEST(Check, SeesReadsOfTheGapBetweenRows) {                    // a vector tail multiplied by zeros: 0 * NaN
+TEST(Check, SeesReadsOfTheGapBetweenRows) {  // a vector tail multiplied by zeros: 0 * NaN
   EXPECT_THAT(complaint([](Ctx& x, const Args& a, char*) {
                 right(x, a, nullptr);
                 a.y.add(0 * *a.x.as<float>(1, a.x.dims[1]) * int(a.x.strides[0] > a.x.dims[1]), 1, 0);
-              }), HasSubstr("strided placement of all operands changes the result"));
+              }),
+              HasSubstr("strided placement of all operands changes the result"));
 }
 
 TEST(Check, SeesStridesThatAreIgnored) {
   EXPECT_THAT(complaint([](Ctx&, const Args& a, char*) {
-                for (int64_t e = 0; e < a.y.count(); ++e) a.y.as<float>()[e] = a.x.as<float>()[e] * a.w.as<float>()[e % a.w.dims[0]];
-              }), HasSubstr("gap between its rows was overwritten"));
+                for (int64_t e = 0; e < a.y.count(); ++e)
+                  a.y.as<float>()[e] = a.x.as<float>()[e] * a.w.as<float>()[e % a.w.dims[0]];
+              }),
+              HasSubstr("gap between its rows was overwritten"));
 }
 
 TEST(Check, SeesAlignmentThatIsAssumed) {
@@ -150,15 +175,18 @@ TEST(Check, SeesAlignmentThatIsAssumed) {
                 right(x, a, nullptr);
                 const auto base = reinterpret_cast<uintptr_t>(a.x.data) & ~uintptr_t(63);
                 a.y.set(double(*reinterpret_cast<const float*>(base)) * a.w.get(0), 0, 0);
-              }), HasSubstr("placement of all operands changes the result"));
+              }),
+              HasSubstr("placement of all operands changes the result"));
 }
 
-TEST(CheckDeathTest, NamesTheCaseOfAFault) {                   // a read that nothing but a guard page can see
+TEST(CheckDeathTest, NamesTheCaseOfAFault) {  // a read that nothing but a guard page can see
   EXPECT_DEATH(complaint([](Ctx& x, const Args& a, char*) {
                  right(x, a, nullptr);
                  volatile float read = *(a.x.as<float>(a.x.dims[0] - 1, a.x.dims[1]) + 8);
                  (void)read;
-               }), "guard_after operands, 2 threads: touched memory outside its operands.*\n.*ridgeline op check scratch --case smoke --row row");
+               }),
+               "guard_after operands, 2 threads: touched memory outside its operands.*\n.*ridgeline op check scratch --case "
+               "smoke --row row");
 }
 
 TEST(Check, SeesAnotherResultOnTheSecondRun) {
@@ -166,47 +194,58 @@ TEST(Check, SeesAnotherResultOnTheSecondRun) {
   EXPECT_THAT(complaint([](Ctx& x, const Args& a, char*) {
                 right(x, a, nullptr);
                 if (runs++ % 2) a.y.set(std::nextafterf(float(a.y.get(1, 1)), 9), 1, 1);
-              }), HasSubstr("a second run differs: y[1, 1"));
+              }),
+              HasSubstr("a second run differs: y[1, 1"));
 }
 
 TEST(Check, SeesAResultThatDependsOnThreads) {
   EXPECT_THAT(complaint([](Ctx& x, const Args& a, char*) {
                 right(x, a, nullptr);
                 if (x.pool().threads() == 1) a.y.set(std::nextafterf(float(a.y.get(1, 1)), 9), 1, 1);
-              }), HasSubstr("1 threads give another result than 2"));
+              }),
+              HasSubstr("1 threads give another result than 2"));
 }
 
 TEST(Check, SeesADirtiedInput) {
   EXPECT_THAT(complaint([](Ctx& x, const Args& a, char*) {
                 right(x, a, nullptr);
                 a.w.set(1, 0);
-              }), HasSubstr("w: an input changed"));
+              }),
+              HasSubstr("w: an input changed"));
 }
 
 TEST(Check, SeesAnElementThatIsNeverWritten) {
   EXPECT_THAT(complaint([](Ctx&, const Args& a, char*) {
                 for (int64_t i = 0; i < a.y.dims[0]; ++i)
                   for (int64_t j = 0; j + 1 < a.y.dims[1]; ++j) a.y.set(a.x.get(i, j) * a.w.get(j), i, j);
-              }), HasSubstr("nan, truth"));
+              }),
+              HasSubstr("nan, truth"));
 }
 
 TEST(Check, SeesScratchThatIsTooSmallOrReadBeforeItIsWritten) {
   auto sixty = [](const Args&) -> int64_t { return 60; };
-  EXPECT_THAT(complaint([](Ctx& x, const Args& a, char* scratch) {
-                right(x, a, nullptr);
-                scratch[60] = 0;
-              }, sixty), HasSubstr("outside its 60 bytes of scratch"));
-  EXPECT_THAT(complaint([](Ctx& x, const Args& a, char* scratch) {
-                right(x, a, nullptr);
-                a.y.add(*reinterpret_cast<float*>(scratch), 0, 0);
-              }, sixty), HasSubstr("inaccurate"));
+  EXPECT_THAT(complaint(
+                  [](Ctx& x, const Args& a, char* scratch) {
+                    right(x, a, nullptr);
+                    scratch[60] = 0;
+                  },
+                  sixty),
+              HasSubstr("outside its 60 bytes of scratch"));
+  EXPECT_THAT(complaint(
+                  [](Ctx& x, const Args& a, char* scratch) {
+                    right(x, a, nullptr);
+                    a.y.add(*reinterpret_cast<float*>(scratch), 0, 0);
+                  },
+                  sixty),
+              HasSubstr("inaccurate"));
 }
 
 TEST(Check, SeesAStepArenaThatIsNotGivenBack) {
   EXPECT_THAT(complaint([](Ctx& x, const Args& a, char*) {
                 right(x, a, nullptr);
                 x.act({3}, DType::f32);
-              }), HasSubstr("left 64 bytes of the step arena taken"));
+              }),
+              HasSubstr("left 64 bytes of the step arena taken"));
 }
 
 TEST(Check, SeesARowThatNoCaseReaches) {
@@ -225,9 +264,11 @@ TEST(Check, ARowOfAnotherMachineIsNotAFailure) {
   EXPECT_FALSE(r.rows[0].runnable);
 }
 
-TEST(Check, WhatTheDispatcherTakesInsteadIsChecked) {          // the row refuses gaps; the reference that follows is right
+TEST(Check, WhatTheDispatcherTakesInsteadIsChecked) {  // the row refuses gaps; the reference that follows is right
   OpInfo op = scratch_op(right);
-  Scratch::rows[0].supports = [](const Args& a) -> Verdict { return plain_rows(a) && a.x.dense() ? Verdict{} : Verdict{"dense rows"}; };
+  Scratch::rows[0].supports = [](const Args& a) -> Verdict {
+    return plain_rows(a) && a.x.dense() ? Verdict{} : Verdict{"dense rows"};
+  };
   const CheckReport good = check_op(op, {});
   EXPECT_TRUE(good.ok()) << to_text(good);
   EXPECT_EQ(good.rows[0].refused_placements, 2);
@@ -240,7 +281,8 @@ TEST(Check, WhatTheDispatcherTakesInsteadIsChecked) {          // the row refuse
   EXPECT_THAT(bad.failures[0].what, HasSubstr("strided operands, dispatched to reference: inaccurate"));
 }
 
-TEST(Check, RoundedInputsMakeTheTwinsErrorTheTolerance) {      // right for a row that says it rounds to bf16, wrong for one that does not
+TEST(Check,
+     RoundedInputsMakeTheTwinsErrorTheTolerance) {  // right for a row that says it rounds to bf16, wrong for one that does not
   auto rounding = [](Ctx&, const Args& a, char*) {
     for (int64_t i = 0; i < a.y.dims[0]; ++i)
       for (int64_t j = 0; j < a.y.dims[1]; ++j)
@@ -255,7 +297,7 @@ TEST(Check, RoundedInputsMakeTheTwinsErrorTheTolerance) {      // right for a ro
 
 TEST(Rejections, SeeAToleranceThatAcceptsABug) {
   scratch_op(right);
-  Scratch::tolerance = {.relative = 2, .floor = 0x1p24};       // as large as the largest value
+  Scratch::tolerance = {.relative = 2, .floor = 0x1p24};  // as large as the largest value
   const OpInfo loose = erase<Scratch>();
   const std::vector<Failure> f = check_rejections(loose, {});
   std::string all;
@@ -283,7 +325,8 @@ TEST(Grad, SeesAWrongDerivative) {
   EXPECT_THAT(grad_complaint([](Ctx& x, const Args& a) {
                 right_backward(x, a);
                 if (View dw = x.grad(a.w)) dw.set(dw.get(3) * (1 + 1e-4), 3);
-              }), HasSubstr("w: d loss / d w[3, 0, 0, 0] is"));
+              }),
+              HasSubstr("w: d loss / d w[3, 0, 0, 0] is"));
 }
 
 TEST(Grad, SeesGradientsThatAreSetInsteadOfAdded) {
@@ -292,24 +335,28 @@ TEST(Grad, SeesGradientsThatAreSetInsteadOfAdded) {
                 for (int64_t i = 0; i < a.y.dims[0]; ++i)
                   for (int64_t j = 0; j < a.y.dims[1]; ++j)
                     if (dx) dx.set(dy.get(i, j) * a.w.get(j), i, j);
-              }), HasSubstr("x: d loss / d x["));
+              }),
+              HasSubstr("x: d loss / d x["));
 }
 
-TEST(Grad, SeesAGradientThatNeedsAnother) {                    // dw only when x is differentiated
+TEST(Grad, SeesAGradientThatNeedsAnother) {  // dw only when x is differentiated
   EXPECT_THAT(grad_complaint([](Ctx& x, const Args& a) {
                 if (x.grad(a.x)) right_backward(x, a);
-              }), HasSubstr("w: its gradient changes"));
+              }),
+              HasSubstr("w: its gradient changes"));
 }
 
 TEST(Grad, SeesAChangedOperandOrOutputGradient) {
   EXPECT_EQ(grad_complaint([](Ctx& x, const Args& a) {
               right_backward(x, a);
               a.w.set(2, 0);
-            }), "w: the vjp changed an operand");
+            }),
+            "w: the vjp changed an operand");
   EXPECT_EQ(grad_complaint([](Ctx& x, const Args& a) {
               right_backward(x, a);
               x.grad(a.y).set(0, 0, 0);
-            }), "y: the vjp changed the gradient of an output");
+            }),
+            "y: the vjp changed the gradient of an output");
 }
 
 }  // namespace

@@ -17,8 +17,8 @@ namespace ridge {
 
 namespace {
 
-constexpr double kPrefill = 0.375;                             // what the gradients hold before the vjp adds to them
-constexpr int64_t kActs = int64_t(16) << 20;                   // for what a vjp makes in between
+constexpr double kPrefill = 0.375;            // what the gradients hold before the vjp adds to them
+constexpr int64_t kActs = int64_t(16) << 20;  // for what a vjp makes in between
 
 // The median magnitude of what is neither zero nor infinite: a step that suits most elements, whatever the largest one is.
 double typical_size(const View& v) {
@@ -37,9 +37,9 @@ struct Tracked {
   int operand;
   bool output, inout;
   Arena values, grads;
-  View value, grad;                                            // each cell once
-  std::vector<double> initial, weights;                        // as the case made it; of the loss, outputs only
-  double scale = 1;                                            // typical size of an element
+  View value, grad;                      // each cell once
+  std::vector<double> initial, weights;  // as the case made it; of the loss, outputs only
+  double scale = 1;                      // typical size of an element
   Tracked(int operand, Role role, int64_t bytes)
       : operand(operand), output(is_output(role)), inout(role == Role::inout), values(bytes), grads(bytes) {}
   // Where the value is that a forward pass starts from: results are written over.
@@ -59,8 +59,14 @@ View cells_of(View v) {
 class GradCase {
  public:
   GradCase(const OpInfo& op, const CaseInfo& c, const GradOptions& options, Runtime& runtime, Arena& acts, GradReport& report)
-      : op_(op), case_(c), options_(options), report_(report), runtime_(runtime), acts_(acts),
-        args_(CaseArgs(op, c), {.f64 = true, .unalias = true}), key_{.seed = 0x6772616469656e74u} {
+      : op_(op),
+        case_(c),
+        options_(options),
+        report_(report),
+        runtime_(runtime),
+        acts_(acts),
+        args_(CaseArgs(op, c), {.f64 = true, .unalias = true}),
+        key_{.seed = 0x6772616469656e74u} {
     for (int o = 0; o < args_.operands(); ++o) track(o);
   }
 
@@ -75,7 +81,8 @@ class GradCase {
     const std::map<int, std::vector<double>> analytic = gradients(-1);
     if (damaged_) return;
     for (auto& t : tracked_)
-      if (t->value.count() > 0 && (t->inout ? turned(*t, analytic.at(t->operand)) : !t->output)) compare(*t, analytic.at(t->operand));
+      if (t->value.count() > 0 && (t->inout ? turned(*t, analytic.at(t->operand)) : !t->output))
+        compare(*t, analytic.at(t->operand));
     for (auto& t : tracked_)
       if (!t->output) freeze(t->operand, analytic);
   }
@@ -139,7 +146,9 @@ class GradCase {
   bool shows_nan() const {
     bool any = false;
     for (const auto& t : tracked_)
-      if (t->output) for_each_index(t->value, [&](int64_t i, int64_t j, int64_t k, int64_t l) { any = any || std::isnan(t->value.get(i, j, k, l)); });
+      if (t->output)
+        for_each_index(t->value,
+                       [&](int64_t i, int64_t j, int64_t k, int64_t l) { any = any || std::isnan(t->value.get(i, j, k, l)); });
     return any;
   }
 
@@ -161,7 +170,7 @@ class GradCase {
     for (auto& t : tracked_) {
       for (int64_t i = 0; i < span_of(t->value); ++i) t->grad.as<double>()[i] = kPrefill;
       size_t w = 0;
-      if (t->output) {                                         // an element that several indices reach (stride 0) weighs their sum
+      if (t->output) {  // an element that several indices reach (stride 0) weighs their sum
         for (int64_t i = 0; i < span_of(t->value); ++i) t->grad.as<double>()[i] = 0;
         for_each_index(t->grad, [&](int64_t i, int64_t j, int64_t k, int64_t l) { t->grad.add(t->weights[w++], i, j, k, l); });
       }
@@ -253,7 +262,8 @@ class GradCase {
       }
       if (scale > 0) line.worst = std::max(line.worst, error / scale);
       if (error <= options_.tolerance * scale + noise) continue;
-      fail(name(t), fmt::format("d loss / d {}[{}, {}, {}, {}] is {:.9g}, differences give {:.9g}", name(t), i, j, k, l, got, numeric.value));
+      fail(name(t), fmt::format("d loss / d {}[{}, {}, {}, {}] is {:.9g}, differences give {:.9g}", name(t), i, j, k, l, got,
+                                numeric.value));
       break;
     }
     report_.lines.push_back(std::move(line));
@@ -306,7 +316,8 @@ GradReport grad_op(const OpInfo& op, const GradOptions& options) {
 std::string to_text(const GradReport& r) {
   if (!r.differentiable) return fmt::format("{}: has no backward pass\n", r.op);
   std::string s = fmt::format("{}: {} gradients checked, {}\n", r.op, r.lines.size(), r.ok() ? "all passed" : "FAILED");
-  for (const GradLine& l : r.lines) s += fmt::format("  {:<32} {:<14} {:>4} elements  worst {:.1e}\n", l.case_name, l.operand, l.elements, l.worst);
+  for (const GradLine& l : r.lines)
+    s += fmt::format("  {:<32} {:<14} {:>4} elements  worst {:.1e}\n", l.case_name, l.operand, l.elements, l.worst);
   for (const std::string& p : r.passed_over) s += "  passed over " + p + "\n";
   for (const Failure& f : r.failures) s += fmt::format("  FAILED {} {}: {}\n    {}\n", f.case_name, f.row, f.what, f.repro);
   return s;

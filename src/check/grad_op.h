@@ -18,23 +18,23 @@ namespace ridge {
 
 struct GradOptions {
   std::string case_filter;
-  int elements = 60;                                           // of each operand
-  double tolerance = 1e-6;                                     // of the largest gradient of the operand
-  double case_flops = 1e8;                                     // what the differences of one case may cost
+  int elements = 60;        // of each operand
+  double tolerance = 1e-6;  // of the largest gradient of the operand
+  double case_flops = 1e8;  // what the differences of one case may cost
   Isa isa = active_isa();
 };
 
 struct GradLine {
   std::string case_name, operand;
   int elements = 0;
-  double worst = 0;                                            // error / largest gradient
+  double worst = 0;  // error / largest gradient
 };
 
 struct GradReport {
   std::string op;
   bool differentiable = true;
   std::vector<GradLine> lines;
-  std::vector<std::string> passed_over;                        // "edge_x: too large"
+  std::vector<std::string> passed_over;  // "edge_x: too large"
   std::vector<Failure> failures;
   bool ok() const { return failures.empty(); }
 };

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 namespace {
 
 fs::path find_tree(const std::string& from) {
-  std::error_code e;                                           // a folder that is not there is an error to it, and none to us
+  std::error_code e;  // a folder that is not there is an error to it, and none to us
   for (fs::path p = fs::absolute(from, e);; p = p.parent_path()) {
     if (fs::is_directory(p / "src/ops", e)) return p;
     if (p == p.parent_path()) return {};
@@ -35,7 +35,8 @@ fs::path folder_of(const fs::path& tree, const std::string& op) {
   std::error_code e;
   for (const auto& folder : fs::directory_iterator(tree / "src/ops", e))
     for (const auto& file : fs::directory_iterator(folder.path(), e))
-      if (file.path().filename().string().ends_with("_kernels.cc") && contents(file.path()).find("OpInfo " + op + "_op()") != std::string::npos)
+      if (file.path().filename().string().ends_with("_kernels.cc") &&
+          contents(file.path()).find("OpInfo " + op + "_op()") != std::string::npos)
         return folder.path();
   return {};
 }
@@ -47,7 +48,7 @@ std::string hash(const fs::path& tree, const std::vector<fs::path>& folders) {
     for (const auto& file : fs::recursive_directory_iterator(folder, e))
       if (file.is_regular_file(e)) files.push_back(file.path());
   std::sort(files.begin(), files.end());
-  uint64_t h = 14695981039346656037u;                          // FNV-1a
+  uint64_t h = 14695981039346656037u;  // FNV-1a
   for (const fs::path& file : files)
     for (const std::string& part : {fs::relative(file, tree, e).string(), contents(file)})
       for (char c : part) h = (h ^ uint8_t(c)) * 1099511628211u;

@@ -7,9 +7,9 @@
 namespace ridge {
 
 struct Provenance {
-  std::string date;                                            // UTC, "2026-01-31T12:00:00Z"
-  std::string commit;                                          // short hash, "+" behind it where files differ from it
-  std::string sources;                                         // 12 hex digits over the op's folder, src/tile and src/device
+  std::string date;     // UTC, "2026-01-31T12:00:00Z"
+  std::string commit;   // short hash, "+" behind it where files differ from it
+  std::string sources;  // 12 hex digits over the op's folder, src/tile and src/device
 };
 
 Provenance provenance(const std::string& op, const std::string& from = ".");

@@ -15,7 +15,7 @@ namespace ridge {
 
 namespace {
 
-constexpr int64_t kCanary = 256;                               // bytes on each side
+constexpr int64_t kCanary = 256;  // bytes on each side
 constexpr int64_t kAlign = 64;
 
 int64_t round_up(int64_t n, int64_t to) { return (n + to - 1) / to * to; }
@@ -40,8 +40,10 @@ Region::Region(int64_t bytes, Fence fence, int64_t skew, int64_t align) : bytes_
 }
 
 Region::~Region() {
-  if (mapping_) munmap(mapping_, size_t(mapped_));
-  else if (all_) ::operator delete[](all_, std::align_val_t(kAlign));
+  if (mapping_)
+    munmap(mapping_, size_t(mapped_));
+  else if (all_)
+    ::operator delete[](all_, std::align_val_t(kAlign));
 }
 
 namespace {

@@ -16,12 +16,15 @@ class Region {
   // from it by at most `align` - 1 bytes so that data() stays aligned).
   Region(int64_t bytes, Fence fence, int64_t skew = 0, int64_t align = 1);
   Region(Region&& other) noexcept { swap(other); }
-  Region& operator=(Region&& other) noexcept { swap(other); return *this; }
+  Region& operator=(Region&& other) noexcept {
+    swap(other);
+    return *this;
+  }
   ~Region();
 
   char* data() const { return data_; }
   int64_t bytes() const { return bytes_; }
-  char* all() const { return all_; }                           // everything that may be read and written, canaries included
+  char* all() const { return all_; }  // everything that may be read and written, canaries included
   int64_t all_bytes() const { return all_bytes_; }
 
  private:
@@ -35,7 +38,7 @@ class Region {
   }
   char *data_ = nullptr, *all_ = nullptr;
   int64_t bytes_ = 0, all_bytes_ = 0;
-  void* mapping_ = nullptr;                                    // of the guards, else null
+  void* mapping_ = nullptr;  // of the guards, else null
   int64_t mapped_ = 0;
 };
 

@@ -63,7 +63,7 @@ bool rows_differ(const View& v, int64_t one, int64_t other, double shift) {
   return differ;
 }
 
-bool last_row_stale(const View& v, double shift) {             // what an earlier row left there
+bool last_row_stale(const View& v, double shift) {  // what an earlier row left there
   const int64_t last = v.dims[0] - 1;
   if (last < 1 || !rows_differ(v, 0, last, shift)) return false;
   copy_elements(v.rows(0, 1), v.rows(last, 1));
@@ -93,7 +93,7 @@ constexpr Corruption kCorruptions[] = {{"one element off", one_element_off},
                                        {"two rows swapped", two_rows_swapped}};
 
 struct Verdicts {
-  std::map<std::string, bool> rejected;                        // by name; present once it was tried
+  std::map<std::string, bool> rejected;  // by name; present once it was tried
   void note(const std::string& name, bool was_rejected) {
     bool& r = rejected[name];
     r = r || was_rejected;
@@ -112,7 +112,8 @@ void corrupt_case(const OpInfo& op, Judge& judge, Runner& runner, DType rounds, 
     if (!good.output(o) || !good.has(o) || good.view(o).count() == 0) continue;
     for (const Corruption& c : kCorruptions) {
       if (c.apply(good.view(o), shift_of(rounds)))
-        verdicts.note(fmt::format("{} in {}", c.name, op.operands[size_t(o)].name), !compare_outputs(good, truth, twin, op.accuracy).ok());
+        verdicts.note(fmt::format("{} in {}", c.name, op.operands[size_t(o)].name),
+                      !compare_outputs(good, truth, twin, op.accuracy).ok());
       good.restore();
     }
   }
@@ -127,14 +128,15 @@ std::vector<Failure> check_rejections(const OpInfo& op, const CheckOptions& opti
   for (const CaseInfo& c : op.cases()) {
     if (c.suite > Suite::edge || !matches(c.name, options.case_filter)) continue;
     Judge judge(op, c, runner);
-    if (!op.check(judge.made().get()).empty()) continue;       // check_op complains
+    if (!op.check(judge.made().get()).empty()) continue;  // check_op complains
     for (auto& [rounds, verdicts] : by_rounding) corrupt_case(op, judge, runner, rounds, verdicts);
   }
   std::vector<Failure> failures;
   for (const auto& [rounds, verdicts] : by_rounding)
     for (const auto& [name, rejected] : verdicts.rejected)
       if (!rejected)
-        failures.push_back({"", "", fmt::format("no smoke or edge case rejects {} (inputs rounded to {})", name, name_of(rounds)), ""});
+        failures.push_back(
+            {"", "", fmt::format("no smoke or edge case rejects {} (inputs rounded to {})", name, name_of(rounds)), ""});
   return failures;
 }
 

@@ -15,7 +15,7 @@ Runtime& Runner::runtime(int threads) {
 }
 
 Arena& Runner::acts(int64_t scratch) {
-  const int64_t room = int64_t(4) << 20;                       // for rows that compose other ops
+  const int64_t room = int64_t(4) << 20;  // for rows that compose other ops
   if (!acts_ || acts_->size() < scratch + room) acts_ = std::make_unique<Arena>(scratch + room);
   acts_->release(0);
   return *acts_;

@@ -29,7 +29,7 @@ class Runner {
   Runtime& runtime(int threads);
 
  private:
-  Arena& acts(int64_t scratch = 0);                            // empty; with room for a dispatched call's scratch
+  Arena& acts(int64_t scratch = 0);  // empty; with room for a dispatched call's scratch
   Isa isa_;
   std::map<int, std::unique_ptr<Runtime>> runtimes_;
   std::unique_ptr<Arena> acts_;

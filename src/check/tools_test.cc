@@ -17,7 +17,7 @@ namespace {
 int64_t allocations = 0;
 }  // namespace
 // Counts what this program allocates with new, which is all that C++ code of ours allocates with.
-[[gnu::noinline]] void* operator new(size_t n) {                // inlined, GCC takes the pair for a mismatch
+[[gnu::noinline]] void* operator new(size_t n) {  // inlined, GCC takes the pair for a mismatch
   __atomic_add_fetch(&allocations, 1, __ATOMIC_RELAXED);
   if (void* p = malloc(n)) return p;
   throw std::bad_alloc();
@@ -34,7 +34,7 @@ using testing::HasSubstr;
 struct Idle {
   static constexpr const char* name = "idle";
   struct Args {
-    View x, y, w, bias;                                        // [m, n], [m, n], [n], [n]
+    View x, y, w, bias;  // [m, n], [m, n], [n], [n]
     bool operator==(const Args&) const = default;
   };
   static std::span<const Operand> operands() {
@@ -53,16 +53,30 @@ struct Idle {
   static Accuracy accuracy() { return {}; }
   static std::vector<Case<Idle>> cases() { return {}; }
   static std::span<const Kernel<Idle>> kernels() {
-    static constexpr auto no = [](const Args& a) -> Verdict { return a.x.type == DType::bf16 && a.x.rows_dense() ? Verdict{} : Verdict{"bf16 rows"}; };
-    static constexpr auto yes = [](const Args& a) -> Verdict { return a.x.type == DType::f32 && a.x.rows_dense() ? Verdict{} : Verdict{"f32 rows"}; };
+    static constexpr auto no = [](const Args& a) -> Verdict {
+      return a.x.type == DType::bf16 && a.x.rows_dense() ? Verdict{} : Verdict{"bf16 rows"};
+    };
+    static constexpr auto yes = [](const Args& a) -> Verdict {
+      return a.x.type == DType::f32 && a.x.rows_dense() ? Verdict{} : Verdict{"f32 rows"};
+    };
     static const Kernel<Idle> rows[] = {
         {.name = "a", .place = Place::cuda, .isa = Isa::portable, .tier = Tier::fast, .supports = no, .launch = reference},
         {.name = "b", .place = Place::cpu, .isa = Isa::portable, .tier = Tier::fast, .supports = no, .launch = reference},
         {.name = "c", .place = Place::cpu, .isa = Isa::portable, .tier = Tier::fast, .supports = no, .launch = reference},
         {.name = "d", .place = Place::cpu, .isa = Isa::portable, .tier = Tier::fast, .supports = no, .launch = reference},
-        {.name = "e", .place = Place::cpu, .isa = Isa::portable, .tier = Tier::fast, .supports = yes, .launch = reference,
+        {.name = "e",
+         .place = Place::cpu,
+         .isa = Isa::portable,
+         .tier = Tier::fast,
+         .supports = yes,
+         .launch = reference,
          .workspace = [](const Args& a) -> int64_t { return a.x.dims[0] * 64; }},
-        {.name = "reference", .place = Place::cpu, .isa = Isa::portable, .tier = Tier::reference, .supports = always<Idle>, .launch = reference}};
+        {.name = "reference",
+         .place = Place::cpu,
+         .isa = Isa::portable,
+         .tier = Tier::reference,
+         .supports = always<Idle>,
+         .launch = reference}};
     return rows;
   }
   static inline int64_t launches = 0;
@@ -73,12 +87,13 @@ struct Dispatch : testing::Test {
   Runtime runtime{1};
   Arena acts{1 << 20};
   Ctx x{Mode::run, runtime, acts};
-  Idle::Args args{r.normal({8, 64}, DType::f32), r.out({8, 64}, DType::f32), r.normal({64}, DType::f32), r.normal({64}, DType::f32)};
+  Idle::Args args{r.normal({8, 64}, DType::f32), r.out({8, 64}, DType::f32), r.normal({64}, DType::f32),
+                  r.normal({64}, DType::f32)};
 };
 
 TEST_F(Dispatch, ACallCostsTensOfNanoseconds) {
   double best = 1;
-  for (int repeat = 0; repeat < 100; ++repeat) {               // the best of many: other programs only ever add
+  for (int repeat = 0; repeat < 100; ++repeat) {  // the best of many: other programs only ever add
     const auto from = std::chrono::steady_clock::now();
     for (int i = 0; i < 1000; ++i) call<Idle>(x, args);
     best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count() / 1000);
@@ -96,7 +111,7 @@ TEST_F(Dispatch, ACallAllocatesNothing) {
   const int64_t before = allocations;
   for (int i = 0; i < 100; ++i) call<Idle>(x, args);
   EXPECT_EQ(allocations, before);
-  std::string counted(100, 'x');                               // the counter counts
+  std::string counted(100, 'x');  // the counter counts
   EXPECT_EQ(allocations, before + 1);
 }
 
@@ -143,7 +158,8 @@ TEST(Why, ListsRowsWithVerdicts) {
 }
 
 TEST(Provenance, HashesTheFolderThatDefinesTheOp) {
-  const Provenance a = provenance("rms_norm_backward", RIDGE_SOURCE_DIR), b = provenance("rms_norm", RIDGE_SOURCE_DIR + std::string("/src/check")),
+  const Provenance a = provenance("rms_norm_backward", RIDGE_SOURCE_DIR),
+                   b = provenance("rms_norm", RIDGE_SOURCE_DIR + std::string("/src/check")),
                    c = provenance("gemm", RIDGE_SOURCE_DIR);
   EXPECT_EQ(a.sources.size(), 12u);
   EXPECT_EQ(a.sources, b.sources);

@@ -26,7 +26,8 @@ WhyCase why_case(const OpInfo& op, const CaseInfo& c, const Runtime& runtime, co
   w.bound_by = b.by;
   bool found = false;
   for (const RowInfo& r : op.rows()) {
-    WhyRow row{r.name, refusal_of(r, args.get(), runtime), false, predict(w.cost, r.speed.unit, r.speed.compute, r.speed.memory, machine)};
+    WhyRow row{r.name, refusal_of(r, args.get(), runtime), false,
+               predict(w.cost, r.speed.unit, r.speed.compute, r.speed.memory, machine)};
     row.picked = !found && row.refusal.empty();
     found = found || row.picked;
     w.rows.push_back(std::move(row));
@@ -41,17 +42,19 @@ std::vector<WhyCase> why_op(const OpInfo& op, const std::string& case_filter, co
   const bool model = std::any_of(cases.begin(), cases.end(), [](const CaseInfo& c) { return c.suite == Suite::model; });
   std::vector<WhyCase> all;
   for (const CaseInfo& c : cases)
-    if (case_filter.empty() ? !model || c.suite == Suite::model : matches(c.name, case_filter)) all.push_back(why_case(op, c, runtime, machine));
+    if (case_filter.empty() ? !model || c.suite == Suite::model : matches(c.name, case_filter))
+      all.push_back(why_case(op, c, runtime, machine));
   return all;
 }
 
 std::string to_text(const std::string& op, const std::vector<WhyCase>& cases) {
   std::string s;
   for (const WhyCase& c : cases) {
-    s += fmt::format("{} {}: {}, {:.3g} GFLOP, {:.3g} MB, bound {:.1f} us by {}\n", op, c.case_name, c.shape, c.cost.flops() / 1e9, c.cost.bytes() / 1e6,
-                     c.bound_s * 1e6, c.bound_by);
+    s += fmt::format("{} {}: {}, {:.3g} GFLOP, {:.3g} MB, bound {:.1f} us by {}\n", op, c.case_name, c.shape,
+                     c.cost.flops() / 1e9, c.cost.bytes() / 1e6, c.bound_s * 1e6, c.bound_by);
     for (const WhyRow& r : c.rows)
-      s += fmt::format("  {} {:<20} {:>10.1f} us  {}\n", r.picked ? "*" : " ", r.row, r.predicted_s * 1e6, r.refusal.empty() ? "takes it" : r.refusal);
+      s += fmt::format("  {} {:<20} {:>10.1f} us  {}\n", r.picked ? "*" : " ", r.row, r.predicted_s * 1e6,
+                       r.refusal.empty() ? "takes it" : r.refusal);
   }
   return s;
 }

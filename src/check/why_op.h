@@ -11,7 +11,7 @@ namespace ridge {
 
 struct WhyRow {
   std::string row;
-  std::string refusal;                                         // empty: it takes the call here
+  std::string refusal;  // empty: it takes the call here
   bool picked = false;
   double predicted_s = 0;
 };

@@ -2,9 +2,9 @@
 
 #include <sys/stat.h>
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cerrno>
-#include <fmt/format.h>
 #include <tuple>
 
 #include "io/mapping.h"
@@ -43,7 +43,7 @@ Json to_json(const LedgerRow& r) {
 }
 
 Result<LedgerRow> ledger_row(const Json& line, const std::string& where) {
-  JsonFields f(line, where);                                    // its first complaint becomes the Status
+  JsonFields f(line, where);  // its first complaint becomes the Status
   LedgerRow r;
   r.op = f.get_string("op", "");
   r.test = f.get_string("test", "");
@@ -96,8 +96,10 @@ Status update_ledger(const std::string& path, std::span<const LedgerRow> fresh) 
   std::vector<LedgerRow> rows = std::move(*old);
   for (const LedgerRow& r : fresh) {
     const auto same = std::find_if(rows.begin(), rows.end(), [&](const LedgerRow& o) { return key(o) == key(r); });
-    if (same == rows.end()) rows.push_back(r);
-    else *same = r;
+    if (same == rows.end())
+      rows.push_back(r);
+    else
+      *same = r;
   }
   std::sort(rows.begin(), rows.end(), [](const LedgerRow& a, const LedgerRow& b) { return key(a) < key(b); });
   std::string text;

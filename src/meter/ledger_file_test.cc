@@ -19,8 +19,19 @@ struct LedgerFile : testing::Test {
 };
 
 LedgerRow row(const std::string& op, const std::string& name, double time) {
-  return {.op = op, .case_name = name, .row = "stream", .device = "cpu", .dtype = "Q4_1", .time_s = time, .bound_s = 0.5, .bound_by = "memory",
-          .fraction = 0.5 / time, .machine = "M", .date = "2026-01-02T03:04:05Z", .commit = "abc", .sources = "0123"};
+  return {.op = op,
+          .case_name = name,
+          .row = "stream",
+          .device = "cpu",
+          .dtype = "Q4_1",
+          .time_s = time,
+          .bound_s = 0.5,
+          .bound_by = "memory",
+          .fraction = 0.5 / time,
+          .machine = "M",
+          .date = "2026-01-02T03:04:05Z",
+          .commit = "abc",
+          .sources = "0123"};
 }
 
 TEST_F(LedgerFile, NewestReplacesTheSameRow) {

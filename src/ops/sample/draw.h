@@ -1,59 +1,18 @@
-// The arithmetic that all of sample's kernels share to the bit: a token's weight, and how weights are summed.
-// Plain additions and multiplications, so that a compiler may do eight at once without changing one of them.
-// Everything has internal linkage: ISA files include this.
+// The arithmetic that all of sample's kernels share to the bit: how weights are summed, and which token a number draws.
+// A token's weight is tile/cpu/exp_f64.h's exp_f64, the same to the bit on every ISA.
 #pragma once
 #include <cstdint>
-#include <cstring>
 
 namespace ridge {
-namespace {
-
-constexpr double kLeastExponent = -40;                         // e^-40 a token: 5e-13 of a vocabulary, far below the draw's resolution
-
-// exp(x) for x <= 0 to 2e-16 relative; 0 below kLeastExponent and for NaN. Masks instead of choices: GCC makes no vectors for AVX2
-// of a loop that branches.
-[[gnu::always_inline]] inline double sample_weight(double x) {
-  constexpr double least = kLeastExponent;
-  const uint64_t inside = -uint64_t(x >= least);
-  uint64_t bits, power, least_bits;
-  memcpy(&bits, &x, 8);
-  memcpy(&least_bits, &least, 8);
-  bits = (bits & inside) | (least_bits & ~inside);
-  double clamped;
-  memcpy(&clamped, &bits, 8);
-  constexpr double to_integer = 0x1.8p52;                      // adding it leaves the nearest integer in the low bits
-  const double shifted = clamped * 1.4426950408889634 + to_integer;
-  const double n = shifted - to_integer;
-  const double r = (clamped - n * 0x1.62e42fee00000p-1) - n * 0x1.a39ef35793c76p-33;  // ln 2 in two parts, the first of 32 bits
-  double p = 1.0 / 6227020800.0;                               // Taylor to r^13: |r| <= 0.35
-  p = p * r + 1.0 / 479001600.0;
-  p = p * r + 1.0 / 39916800.0;
-  p = p * r + 1.0 / 3628800.0;
-  p = p * r + 1.0 / 362880.0;
-  p = p * r + 1.0 / 40320.0;
-  p = p * r + 1.0 / 5040.0;
-  p = p * r + 1.0 / 720.0;
-  p = p * r + 1.0 / 120.0;
-  p = p * r + 1.0 / 24.0;
-  p = p * r + 1.0 / 6.0;
-  p = p * r + 0.5;
-  p = p * r + 1.0;
-  p = p * r + 1.0;
-  memcpy(&power, &shifted, 8);
-  memcpy(&bits, &p, 8);
-  bits = (bits + (power << 52)) & inside;                      // times 2^n
-  memcpy(&p, &bits, 8);
-  return p;
-}
 
 // Weights are added in groups of kGroup ids: within a group eight lanes by id, then the lanes in pairs, then group after group.
 // A zero weight changes no sum, so a list of the kept tokens and an array with zeros give the same bits.
-constexpr int64_t kGroup = 256;
+inline constexpr int64_t kGroup = 256;
 
 struct GroupSum {
   double lanes[8] = {};
   void add(int64_t id, double w) { lanes[id & 7] += w; }
-  void add_all(const double* w, int64_t n) {                   // from a multiple of 8 on: eight additions at once
+  void add_all(const double* w, int64_t n) {  // from a multiple of 8 on: eight additions at once
     int64_t i = 0;
     for (; i + 8 <= n; i += 8)
       for (int j = 0; j < 8; ++j) lanes[j] += w[i + j];
@@ -66,8 +25,8 @@ struct GroupSum {
 
 // Kept tokens by ascending id: `ids` null means 0 .. n. Weights are found by id.
 struct Kept {
-  const int32_t* ids;                                          // [n]
-  const double* weights;                                       // [vocab]
+  const int32_t* ids;     // [n]
+  const double* weights;  // [vocab]
   int64_t n;
   int64_t id(int64_t i) const { return ids ? ids[i] : i; }
 };
@@ -105,7 +64,7 @@ inline int64_t draw_token(const Kept& k, double u) {
   int64_t drawn = 0;
   each_group(k, [&](int64_t first, int64_t end, double sum) {
     if (!(before + sum > target)) return before += sum, false;
-    for (int64_t i = first; i < end; ++i) {                    // one after the other; its last token, where rounding hides the target
+    for (int64_t i = first; i < end; ++i) {  // one after the other; its last token, where rounding hides the target
       const double w = k.weights[k.id(i)];
       before += w;
       if (w > 0) drawn = k.id(i);
@@ -116,5 +75,4 @@ inline int64_t draw_token(const Kept& k, double u) {
   return drawn;
 }
 
-}  // namespace
 }  // namespace ridge

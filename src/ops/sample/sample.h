@@ -8,7 +8,7 @@
 //                  presence, frequency: each token of history[generated_from, history_len), once: z -= presence; and for every
 //                  occurrence: z -= frequency. So prompts are repetition's business alone.
 //   3. temperature T <= 0 is greedy: the largest z, the lowest id among equals, and steps 4 to 7 fall away. Else weights
-//                  w = exp((z - max z) / T); below e^-40 they are 0.
+//                  w = exp((z - max z) / T); below e^-40 they are 0 (5e-13 of a vocabulary).
 //   4. top_k       keeps the k largest z, lower ids first among equals. k <= 0 or k >= vocab: off.
 //   5. top_p       of what is left, in the same order: the shortest run whose weights sum to >= p times those left. p >= 1: off.
 //   6. min_p       of what is left: the tokens with w >= min_p (the largest w is 1). min_p <= 0: off.
@@ -30,18 +30,18 @@ namespace ridge {
 struct Sample {
   static constexpr const char* name = "sample";
   struct Args {
-    View logits;                                               // [rows, vocab]
-    View ids;                                                  // i32 [rows], out
-    View logprobs{};                                           // [rows], out: of ids
-    View top_ids{}, top_logprobs{};                            // i32, float [rows, n], out: n <= vocab
-    View temperature{};                                        // [rows]; absent: greedy
-    View top_k{};                                              // i32 [rows]
-    View top_p{}, min_p{};                                     // [rows]
-    View repetition{}, presence{}, frequency{};                // [rows]; 1, 0, 0 are off
-    View history{};                                            // i32 [rows, max]: prompt, then output
-    View history_len{}, generated_from{};                      // i32 [rows]; cut to [0, max]
-    View bias_ids{}, bias_values{};                            // i32, float [rows, n]
-    View seed{}, step{};                                       // i64, i32 [rows]; both needed with a temperature
+    View logits;                                 // [rows, vocab]
+    View ids;                                    // i32 [rows], out
+    View logprobs{};                             // [rows], out: of ids
+    View top_ids{}, top_logprobs{};              // i32, float [rows, n], out: n <= vocab
+    View temperature{};                          // [rows]; absent: greedy
+    View top_k{};                                // i32 [rows]
+    View top_p{}, min_p{};                       // [rows]
+    View repetition{}, presence{}, frequency{};  // [rows]; 1, 0, 0 are off
+    View history{};                              // i32 [rows, max]: prompt, then output
+    View history_len{}, generated_from{};        // i32 [rows]; cut to [0, max]
+    View bias_ids{}, bias_values{};              // i32, float [rows, n]
+    View seed{}, step{};                         // i64, i32 [rows]; both needed with a temperature
     bool operator==(const Args&) const = default;
   };
   static std::span<const Operand> operands();
@@ -49,7 +49,7 @@ struct Sample {
   static Cost cost(const Args&);
   static std::string shape(const Args&);
   static void reference(Ctx&, const Args&, char*);
-  static void planted(Ctx&, const Args&, char*);               // top_p without the token that crosses it; logprob after temperature
+  static void planted(Ctx&, const Args&, char*);  // top_p without the token that crosses it; logprob after temperature
   static Accuracy accuracy() { return {.relative = 2, .floor = 16}; }  // sums of f32 exponentials
   static std::vector<Case<Sample>> cases();
   static std::span<const Kernel<Sample>> kernels();

@@ -2,7 +2,7 @@
 // equal the reference's to the bit, which leaves nothing to choose.
 #include "ops/sample/sample_cpu.h"
 
-#include "ops/sample/draw.h"
+#include "tile/cpu/exp_f64.h"
 #include "tile/cpu/vec.h"
 
 namespace ridge::RIDGE_ISA {
@@ -14,7 +14,7 @@ float max_of(const float* z, int64_t n) {
   Vec top = broadcast(kNothing);
   each_vec(n, [&](int64_t i, int64_t lanes) {
     const Vec v = lanes == kLanes ? load(z + i) : select(first(lanes), load(z + i, lanes), broadcast(kNothing));
-    top = max(v, top);                                         // the second operand where the first is NaN
+    top = max(v, top);  // the second operand where the first is NaN
   });
   return reduce_max(top);
 }
@@ -36,7 +36,7 @@ int64_t first_equal(const float* z, int64_t n, float x) {
 }
 
 double sum_below(const float* z, int64_t n, float top, double* equal) {
-  constexpr int64_t block = 1024;                              // f32 sums stay short
+  constexpr int64_t block = 1024;  // f32 sums stay short
   const Vec t = broadcast(top);
   double sum = 0;
   *equal = 0;
@@ -59,7 +59,7 @@ void widen(const float* z, int64_t n, double* out) {
   for (int64_t i = 0; i < n; ++i) out[i] = z[i] == z[i] ? double(z[i]) : double(kNothing);
 }
 
-typedef double Lanes __attribute__((vector_size(64)));        // eight doubles on every ISA
+typedef double Lanes __attribute__((vector_size(64)));  // eight doubles on every ISA
 
 void block_max(const double* z, int64_t n, double* out) {
   for (int64_t from = 0; from < n; from += kSampleBlock) {
@@ -79,7 +79,7 @@ void block_max(const double* z, int64_t n, double* out) {
 }
 
 void weigh(const double* z, int64_t n, double top, double inverse_temperature, double* w) {
-  for (int64_t i = 0; i < n; ++i) w[i] = sample_weight((z[i] - top) * inverse_temperature);
+  for (int64_t i = 0; i < n; ++i) w[i] = exp_f64((z[i] - top) * inverse_temperature);
 }
 
 }  // namespace

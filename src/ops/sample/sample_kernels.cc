@@ -18,9 +18,14 @@ Verdict f32_rows(const Sample::Args& a) {
 
 template <Isa isa>
 constexpr Kernel<Sample> block_select(const char* name, Tier tier) {
-  return {.name = name, .place = Place::cpu, .isa = isa, .tier = tier, .supports = f32_rows,
+  return {.name = name,
+          .place = Place::cpu,
+          .isa = isa,
+          .tier = tier,
+          .supports = f32_rows,
           .launch = [](Ctx& x, const Sample::Args& a, char* scratch) { sample_rows(sample_cpu(isa), x.pool(), a, scratch); },
-          .workspace = sample_workspace, .speed = {.unit = Unit::fma_f32, .compute = 0.02, .memory = 0.1}};
+          .workspace = sample_workspace,
+          .speed = {.unit = Unit::fma_f32, .compute = 0.02, .memory = 0.1}};
 }
 
 }  // namespace
@@ -30,7 +35,11 @@ std::span<const Kernel<Sample>> Sample::kernels() {
       block_select<Isa::avx512>("block_select_avx512", Tier::fast),
       block_select<Isa::avx2>("block_select_avx2", Tier::fast),
       block_select<Isa::portable>("block_select", Tier::general),
-      {.name = "reference", .place = Place::cpu, .isa = Isa::portable, .tier = Tier::reference, .supports = always<Sample>,
+      {.name = "reference",
+       .place = Place::cpu,
+       .isa = Isa::portable,
+       .tier = Tier::reference,
+       .supports = always<Sample>,
        .launch = Sample::reference},
   };
   return rows;

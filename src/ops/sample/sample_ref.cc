@@ -9,6 +9,7 @@
 #include "ops/sample/draw.h"
 #include "ops/sample/sample.h"
 #include "ops/sample/settings.h"
+#include "tile/cpu/exp_f64.h"
 
 namespace ridge {
 
@@ -29,8 +30,10 @@ double log_probability(const std::vector<double>& z, size_t id) {
   if (z[id] == kNothing) return kNothing;
   double equal = 0, rest = 0;
   for (double x : z) {
-    if (x == top) ++equal;
-    else rest += std::exp(x - top);
+    if (x == top)
+      ++equal;
+    else
+      rest += std::exp(x - top);
   }
   return (z[id] == top ? 0 : z[id] - top) - std::log(equal) - std::log1p(rest / equal);
 }
@@ -67,9 +70,8 @@ void penalise(const Sample::Args& a, int64_t r, std::vector<double>& z) {
 std::vector<int32_t> by_value(const std::vector<double>& z) {
   std::vector<int32_t> order(z.size());
   std::iota(order.begin(), order.end(), 0);
-  std::sort(order.begin(), order.end(), [&](int32_t i, int32_t j) {
-    return z[size_t(i)] != z[size_t(j)] ? z[size_t(i)] > z[size_t(j)] : i < j;
-  });
+  std::sort(order.begin(), order.end(),
+            [&](int32_t i, int32_t j) { return z[size_t(i)] != z[size_t(j)] ? z[size_t(i)] > z[size_t(j)] : i < j; });
   return order;
 }
 
@@ -79,7 +81,7 @@ int64_t choose(const SampleSettings& s, const std::vector<double>& z, bool cross
   const double top = z[size_t(order[0])];
   if (s.greedy() || top == kNothing) return top == kNothing ? 0 : order[0];
   std::vector<double> w(z.size());
-  for (size_t i = 0; i < z.size(); ++i) w[i] = z[i] == top ? 1 : sample_weight((z[i] - top) * s.inverse_temperature);
+  for (size_t i = 0; i < z.size(); ++i) w[i] = z[i] == top ? 1 : exp_f64((z[i] - top) * s.inverse_temperature);
   for (size_t rank = size_t(s.top_k); rank < w.size(); ++rank) w[size_t(order[rank])] = 0;
   if (s.nucleus()) {
     const double enough = s.top_p * total_weight({nullptr, w.data(), int64_t(w.size())});

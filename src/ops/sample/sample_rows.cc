@@ -12,14 +12,15 @@
 
 #include "ops/sample/draw.h"
 #include "ops/sample/settings.h"
+#include "tile/cpu/exp_f64.h"
 
 namespace ridge {
 
 namespace {
 
 constexpr double kNothing = -std::numeric_limits<double>::infinity();
-constexpr int64_t kSortedK = 1024;                             // above it top_k is a threshold
-constexpr int64_t kSlots = 8;                                  // rows in flight, and so scratch: 26 bytes a token each
+constexpr int64_t kSortedK = 1024;  // above it top_k is a threshold
+constexpr int64_t kSlots = 8;       // rows in flight, and so scratch: 26 bytes a token each
 
 int64_t blocks_of(int64_t vocab) { return (vocab + kSampleBlock - 1) / kSampleBlock; }
 int64_t padded(int64_t bytes) { return (bytes + 63) / 64 * 64; }
@@ -132,12 +133,12 @@ class Row {
     }
     std::nth_element(best_, best_ + (k - 1), best_ + n, [this](int32_t i, int32_t j) { return before(i, j); });
   }
-  void select(int64_t k) {                                     // largest first
+  void select(int64_t k) {  // largest first
     find_largest(k);
     std::sort(best_, best_ + k, [this](int32_t i, int32_t j) { return before(i, j); });
   }
 
-  double weight(int64_t id) const { return z_[id] == top_ ? 1 : sample_weight((z_[id] - top_) * settings_.inverse_temperature); }
+  double weight(int64_t id) const { return z_[id] == top_ ? 1 : exp_f64((z_[id] - top_) * settings_.inverse_temperature); }
 
   void weigh_all() {
     if (std::isfinite(top_)) return cpu_.weigh(z_, vocab_, top_, settings_.inverse_temperature, w_);
@@ -228,15 +229,15 @@ class Row {
   const SampleCpu& cpu_;
   const Sample::Args& a_;
   int64_t r_, vocab_;
-  const float* raw_;                                           // [vocab]
+  const float* raw_;  // [vocab]
   SampleSettings settings_;
   SampleHistory history_;
   float raw_top_ = 0;
   double top_ = 0, log_total_ = 0;
-  double *z_, *w_;                                             // [vocab] processed logits; weights, where they were asked for
-  int32_t *best_, *ids_;                                       // [vocab] by value; by id
-  double *maxima_, *bounds_;                                   // [blocks]
-  uint8_t *seen_, *present_;                                   // a bit a token
+  double *z_, *w_;            // [vocab] processed logits; weights, where they were asked for
+  int32_t *best_, *ids_;      // [vocab] by value; by id
+  double *maxima_, *bounds_;  // [blocks]
+  uint8_t *seen_, *present_;  // a bit a token
 };
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "ops/ctx.h"
 #include "ops/sampler.h"
+#include "tile/cpu/exp_f64.h"
 
 namespace ridge {
 namespace {
@@ -84,8 +85,10 @@ double surprise(const std::vector<int64_t>& counts, const std::vector<double>& p
   };
   for (size_t i = 0; i < p.size(); ++i) {
     if (p[i] == 0 && counts[i] > 0) return kInf;
-    if (n * p[i] >= 5) bin(double(counts[i]), n * p[i]);
-    else rare_expected += n * p[i], rare_seen += double(counts[i]);
+    if (n * p[i] >= 5)
+      bin(double(counts[i]), n * p[i]);
+    else
+      rare_expected += n * p[i], rare_seen += double(counts[i]);
   }
   if (rare_expected > 5) bin(rare_seen, rare_expected);
   const double freedom = std::max(bins - 1, 1.0);
@@ -96,19 +99,21 @@ TEST(Sample, DrawsFollowTheStatedDistribution) {
   Sampler r("distribution");
   std::vector<double> z;
   for (int i = 0; i < 600; ++i) z.push_back(float(r.uniform(-4, 4)));
-  for (int i = 0; i < 40; ++i) z[size_t(i * 13)] = 3.5;        // ties, some of them across cuts
+  for (int i = 0; i < 40; ++i) z[size_t(i * 13)] = 3.5;  // ties, some of them across cuts
   bool by_seed = false;
   for (const Setting& s : {Setting{1}, Setting{0.3}, Setting{2.5}, Setting{.temperature = 0.8, .top_k = 20}, Setting{.top_k = 55},
-                           Setting{.top_p = 0.8}, Setting{.top_p = 0.05}, Setting{.min_p = 0.3}, Setting{.temperature = 1.3, .top_k = 100, .top_p = 0.7, .min_p = 0.2},
+                           Setting{.top_p = 0.8}, Setting{.top_p = 0.05}, Setting{.min_p = 0.3},
+                           Setting{.temperature = 1.3, .top_k = 100, .top_p = 0.7, .min_p = 0.2},
                            Setting{.temperature = 1.3, .top_k = 100, .top_p = 0.99, .min_p = 0.5}}) {
     const double sigma = surprise(draw(r, z, s, by_seed), distribution(z, s));
-    EXPECT_LT(sigma, 4) << "T " << s.temperature << " k " << s.top_k << " p " << s.top_p << " m " << s.min_p << " by_seed " << by_seed;
+    EXPECT_LT(sigma, 4) << "T " << s.temperature << " k " << s.top_k << " p " << s.top_p << " m " << s.min_p << " by_seed "
+                        << by_seed;
     EXPECT_GT(sigma, -4) << "too even to be random";
     by_seed = !by_seed;
   }
 }
 
-TEST(Sample, TheTestSeesAWrongDistribution) {                  // a temperature off by 15 %
+TEST(Sample, TheTestSeesAWrongDistribution) {  // a temperature off by 15 %
   Sampler r("wrong");
   std::vector<double> z;
   for (int i = 0; i < 200; ++i) z.push_back(float(r.uniform(-3, 3)));
@@ -156,18 +161,25 @@ TEST(Sample, IdsStayInRangeWhateverTheLogits) {
 TEST(Sample, NothingLeftIsIdZeroWithNoProbability) {
   Sampler r("nothing");
   for (double temperature : {0.0, 1.0}) {
-    Sample::Args a{.logits = r.constant({1, 40}, DType::f32, std::nan("")), .ids = r.out({1}, DType::i32), .logprobs = r.out({1}, DType::f32),
-                   .temperature = r.constant({1}, DType::f32, temperature), .seed = r.constant({1}, DType::i64, 5), .step = r.constant({1}, DType::i32, 1)};
+    Sample::Args a{.logits = r.constant({1, 40}, DType::f32, std::nan("")),
+                   .ids = r.out({1}, DType::i32),
+                   .logprobs = r.out({1}, DType::f32),
+                   .temperature = r.constant({1}, DType::f32, temperature),
+                   .seed = r.constant({1}, DType::i64, 5),
+                   .step = r.constant({1}, DType::i32, 1)};
     run(a);
     EXPECT_EQ(a.ids.get(0), 0);
     EXPECT_EQ(a.logprobs.get(0), -kInf);
   }
 }
 
-TEST(Sample, LogprobsAreOfTheRawLogits) {                      // ln(e^2 / (e^2 + e^1 + e^0)) whatever bias and temperature do
+TEST(Sample, LogprobsAreOfTheRawLogits) {  // ln(e^2 / (e^2 + e^1 + e^0)) whatever bias and temperature do
   Sampler r("raw");
-  Sample::Args a{.logits = r.values({1, 3}, DType::f32, {2, 1, 0}), .ids = r.out({1}, DType::i32), .logprobs = r.out({1}, DType::f64),
-                 .top_ids = r.out({1, 2}, DType::i32), .top_logprobs = r.out({1, 2}, DType::f64)};
+  Sample::Args a{.logits = r.values({1, 3}, DType::f32, {2, 1, 0}),
+                 .ids = r.out({1}, DType::i32),
+                 .logprobs = r.out({1}, DType::f64),
+                 .top_ids = r.out({1, 2}, DType::i32),
+                 .top_logprobs = r.out({1, 2}, DType::f64)};
   a.bias_ids = r.values({1, 2}, DType::i32, {2, -1});
   a.bias_values = r.values({1, 2}, DType::f32, {100, 100});
   run(a);
@@ -195,20 +207,36 @@ int64_t greedy_with(const std::vector<double>& z, double repetition, double pres
 
 TEST(Sample, PenaltiesByHand) {
   EXPECT_EQ(greedy_with({5, 0, 0, 0, 4.9}, 1, 0, 0), 0);
-  EXPECT_EQ(greedy_with({5, 0, 0, 0, 4.9}, 1.1, 0, 0), 4);     // 5 / 1.1 once, though 0 came twice
+  EXPECT_EQ(greedy_with({5, 0, 0, 0, 4.9}, 1.1, 0, 0), 4);  // 5 / 1.1 once, though 0 came twice
   EXPECT_EQ(greedy_with({5, 0, 0, 0, 4.5}, 1.1, 0, 0), 0);
   EXPECT_EQ(greedy_with({-9, -9, -1, -9, -1.05}, 1.1, 0, 0), 4);  // below zero it multiplies
-  EXPECT_EQ(greedy_with({5, 0, 4.9, 0, 0}, 1, 100, 100), 0);   // the prompt is not penalised
-  EXPECT_EQ(greedy_with({0, 0, 5, 0, 3.9}, 1, 1, 0), 2);       // presence once: 4
-  EXPECT_EQ(greedy_with({0, 0, 5, 0, 3.9}, 1, 0, 0.6), 4);     // frequency twice: 3.8
+  EXPECT_EQ(greedy_with({5, 0, 4.9, 0, 0}, 1, 100, 100), 0);      // the prompt is not penalised
+  EXPECT_EQ(greedy_with({0, 0, 5, 0, 3.9}, 1, 1, 0), 2);          // presence once: 4
+  EXPECT_EQ(greedy_with({0, 0, 5, 0, 3.9}, 1, 0, 0.6), 4);        // frequency twice: 3.8
   EXPECT_EQ(greedy_with({0, 0, 5, 0, 1}, 1, -1, 0), 2);
+}
+
+TEST(Sample, WeightsAreExponentials) {
+  double worst = 0;
+  for (int i = 0; i <= 400000; ++i) {
+    const double x = -i * 1e-4;
+    worst = std::max(worst, double(fabsl((long double)exp_f64(x) / expl((long double)x) - 1)));
+  }
+  EXPECT_LT(worst, 4e-16);
+  EXPECT_EQ(exp_f64(0), 1);
+  EXPECT_EQ(exp_f64(-40.001), 0);
+  EXPECT_EQ(exp_f64(-kInf), 0);
+  EXPECT_EQ(exp_f64(std::nan("")), 0);
 }
 
 TEST(Sample, SeedAndStepDecideTheDraw) {
   Sampler r("seeds");
   auto draw_one = [&](int64_t seed, int32_t step) {
-    Sample::Args a{.logits = r.constant({1, 50000}, DType::f32, 0), .ids = r.out({1}, DType::i32), .temperature = r.constant({1}, DType::f32, 1),
-                   .seed = r.out({1}, DType::i64), .step = r.out({1}, DType::i32)};
+    Sample::Args a{.logits = r.constant({1, 50000}, DType::f32, 0),
+                   .ids = r.out({1}, DType::i32),
+                   .temperature = r.constant({1}, DType::f32, 1),
+                   .seed = r.out({1}, DType::i64),
+                   .step = r.out({1}, DType::i32)};
     *a.seed.as<int64_t>() = seed;
     *a.step.as<int32_t>() = step;
     run(a);

@@ -8,11 +8,11 @@
 
 namespace ridge {
 
-constexpr uint32_t kSampleStream = 0x73616d70;                 // RngKey.op
+constexpr uint32_t kSampleStream = 0x73616d70;  // RngKey.op
 
 struct SampleSettings {
-  double inverse_temperature = 0;                              // 0: greedy
-  int64_t top_k;                                               // in [1, vocab]; vocab: off
+  double inverse_temperature = 0;  // 0: greedy
+  int64_t top_k;                   // in [1, vocab]; vocab: off
   double top_p, min_p;
   double u = 0;
 
