@@ -25,12 +25,14 @@ std::string check_segments(const Segments& g, int64_t tokens, int64_t keys_limit
   if (g.cu_seqlens.type != DType::i32 || g.kv_lens.type != DType::i32) return "cu_seqlens and kv_lens are i32";
   if (!g.lengths) return "segments.lengths is missing: costs and work splits come from it";
   const SegmentLengths& l = *g.lengths;
-  if (int64_t(l.queries.size()) != g.count() || int64_t(l.keys.size()) != g.count()) return "segments.lengths has not one entry a segment";
+  if (int64_t(l.queries.size()) != g.count() || int64_t(l.keys.size()) != g.count())
+    return "segments.lengths has not one entry a segment";
   int64_t total = 0;
   for (int64_t s = 0; s < g.count(); ++s) {
     if (l.queries[s] < 0 || l.keys[s] < 0) return fmt::format("segment {} has a negative length", s);
     if (l.keys[s] > keys_limit) return fmt::format("segment {} has {} keys, but only {} have a place", s, l.keys[s], keys_limit);
-    if (flat && l.keys[s] != l.queries[s]) return fmt::format("segment {} has {} tokens and {} keys: flat keys are its tokens", s, l.queries[s], l.keys[s]);
+    if (flat && l.keys[s] != l.queries[s])
+      return fmt::format("segment {} has {} tokens and {} keys: flat keys are its tokens", s, l.queries[s], l.keys[s]);
     total += l.queries[s];
   }
   if (total > tokens) return fmt::format("the segments hold {} tokens, q has {}", total, tokens);
@@ -64,7 +66,7 @@ double pairs_of(const Segments& g, bool causal, int64_t window) {
   return pairs;
 }
 
-constexpr double kVectorFlopsPerPair = 4;                      // scale, maximum, exponential, sum
+constexpr double kVectorFlopsPerPair = 4;  // scale, maximum, exponential, sum
 
 }  // namespace
 
@@ -97,17 +99,20 @@ std::string Attention::check(const Args& a) {
   if (a.q.rank != 3 || a.o.rank != 3 || (a.k.rank != 3 && a.k.rank != 4) || a.v.rank != a.k.rank)
     return "q and o are [tokens, heads, d]; k and v are both [tokens, kv_heads, d] or both [pages, kv_heads, page, d]";
   const int64_t kv_heads = a.k.dims[1], dv = a.v.dims[a.v.rank - 1];
-  if (kv_heads < 1 || heads % kv_heads != 0) return fmt::format("{} query heads do not share {} key heads evenly", heads, kv_heads);
+  if (kv_heads < 1 || heads % kv_heads != 0)
+    return fmt::format("{} query heads do not share {} key heads evenly", heads, kv_heads);
   if (a.k.dims[a.k.rank - 1] != d) return "q and k differ in head dimension";
   if (!is(a.o, {tokens, heads, dv})) return "o is not [tokens, heads, dv]";
   if (paged && (a.v.dims[0] != a.k.dims[0] || a.v.dims[1] != kv_heads || a.v.dims[2] != a.k.dims[2]))
     return "k and v differ in pages, heads or page size";
-  if (!paged && (a.k.dims[0] != tokens || a.v.dims[0] != tokens || a.v.dims[1] != kv_heads)) return "flat k and v have the tokens of q and one count of heads";
+  if (!paged && (a.k.dims[0] != tokens || a.v.dims[0] != tokens || a.v.dims[1] != kv_heads))
+    return "flat k and v have the tokens of q and one count of heads";
   if (paged && (a.pages.table.rank != 2 || a.pages.table.type != DType::i32 || a.pages.table.dims[0] != a.segments.count()))
     return "paged keys need an i32 page table [segments, max_pages]";
   for (const View& v : {a.q, a.k, a.v, a.o})
     if (!is_float(v.type)) return "q, k, v and o are floating point";
-  if (a.lse && (!is(a.lse, {tokens, heads}) || (a.lse.type != DType::f32 && a.lse.type != DType::f64))) return "lse is not f32 [tokens, heads]";
+  if (a.lse && (!is(a.lse, {tokens, heads}) || (a.lse.type != DType::f32 && a.lse.type != DType::f64)))
+    return "lse is not f32 [tokens, heads]";
   if (a.sinks && !is(a.sinks, {heads})) return "sinks is not [heads]";
   const int64_t limit = paged ? a.pages.table.dims[1] * a.k.dims[2] : tokens;
   return first_of(check_numbers(a.softcap, a.window), check_segments(a.segments, tokens, limit, !paged));
@@ -124,7 +129,9 @@ Cost Attention::cost(const Args& a) {
     if (paged) pages += double((n + a.k.dims[2] - 1) / a.k.dims[2]);
   }
   const double key_bytes = double(kv_heads * (d * size_of(a.k.type) + dv * size_of(a.v.type)));
-  return {.matmul_flops = 2 * pairs * double(d + dv), .vector_flops = kVectorFlopsPerPair * pairs, .bytes_read = keys * key_bytes + 4 * pages};
+  return {.matmul_flops = 2 * pairs * double(d + dv),
+          .vector_flops = kVectorFlopsPerPair * pairs,
+          .bytes_read = keys * key_bytes + 4 * pages};
 }
 
 std::string Attention::shape(const Args& a) {
@@ -152,9 +159,23 @@ void Attention::vjp(Ctx& x, const Args& a) {
     again.lse = lse = x.act({a.q.dims[0], a.q.dims[1]}, a.q.type == DType::f64 ? DType::f64 : DType::f32);
     attention(x, again);
   }
-  attention_backward(x, {.q = a.q, .k = a.k, .v = a.v, .o = a.o, .lse = lse, .d_o = d_o, .segments = a.segments, .dq = dq, .dk = dk, .dv = dv,
-                         .sinks = a.sinks, .d_sinks = d_sinks, .d_lse = x.grad(a.lse), .scale = a.scale, .softcap = a.softcap,
-                         .window = a.window, .causal = a.causal});
+  attention_backward(x, {.q = a.q,
+                         .k = a.k,
+                         .v = a.v,
+                         .o = a.o,
+                         .lse = lse,
+                         .d_o = d_o,
+                         .segments = a.segments,
+                         .dq = dq,
+                         .dk = dk,
+                         .dv = dv,
+                         .sinks = a.sinks,
+                         .d_sinks = d_sinks,
+                         .d_lse = x.grad(a.lse),
+                         .scale = a.scale,
+                         .softcap = a.softcap,
+                         .window = a.window,
+                         .causal = a.causal});
 }
 
 // ---- attention_backward
@@ -181,9 +202,12 @@ std::span<const Operand> AttentionBackward::operands() {
 
 std::string AttentionBackward::check(const Args& a) {
   const int64_t tokens = a.q.dims[0], heads = a.q.dims[1], d = a.q.dims[2], kv_heads = a.k.dims[1], dv = a.v.dims[2];
-  if (a.q.rank != 3 || a.k.rank != 3 || a.v.rank != 3) return "q, k and v are [tokens, heads, d]: only the flat form has a gradient";
-  if (kv_heads < 1 || heads % kv_heads != 0) return fmt::format("{} query heads do not share {} key heads evenly", heads, kv_heads);
-  if (!is(a.k, {tokens, kv_heads, d}) || !is(a.v, {tokens, kv_heads, dv})) return "k is not [tokens, kv_heads, d] or v not [tokens, kv_heads, dv]";
+  if (a.q.rank != 3 || a.k.rank != 3 || a.v.rank != 3)
+    return "q, k and v are [tokens, heads, d]: only the flat form has a gradient";
+  if (kv_heads < 1 || heads % kv_heads != 0)
+    return fmt::format("{} query heads do not share {} key heads evenly", heads, kv_heads);
+  if (!is(a.k, {tokens, kv_heads, d}) || !is(a.v, {tokens, kv_heads, dv}))
+    return "k is not [tokens, kv_heads, d] or v not [tokens, kv_heads, dv]";
   if (!is(a.o, {tokens, heads, dv}) || !is(a.d_o, {tokens, heads, dv})) return "o and d_o are not [tokens, heads, dv]";
   if (!is(a.lse, {tokens, heads})) return "lse is not [tokens, heads]";
   if (a.d_lse && !is(a.d_lse, {tokens, heads})) return "d_lse is not [tokens, heads]";
@@ -206,7 +230,8 @@ Cost AttentionBackward::cost(const Args& a) {
 std::string AttentionBackward::shape(const Args& a) {
   int64_t queries = 0;
   for (int32_t n : a.segments.lengths->queries) queries += n;
-  return fmt::format("{} tokens in {}, {}/{}x{} {}", queries, a.segments.count(), a.q.dims[1], a.k.dims[1], a.q.dims[2], name_of(a.k.type));
+  return fmt::format("{} tokens in {}, {}/{}x{} {}", queries, a.segments.count(), a.q.dims[1], a.k.dims[1], a.q.dims[2],
+                     name_of(a.k.type));
 }
 
 }  // namespace ridge

@@ -1,10 +1,11 @@
-// The backward pass of attention on a CPU, compiled once per ISA. Two kinds of tasks, neither of which adds to what another one writes:
+// The backward pass of attention on a CPU, compiled once per ISA. Two kinds of tasks, neither of which adds to what another one
+// writes:
 //
 //   queries   a tile of rows in the lanes, over its keys:  S, dP -> dS;  dq += dS k
 //   keys      a tile of keys in the lanes, over its rows:  S, dP -> P, dS;  dv += P d_o, dk += dS q
 //
-// Each computes S and dP anew, 7 products where 5 would do; in exchange there are no partial sums of dq to add up in a fixed order, and
-// one long segment still gives work to all threads. Everything is made of the two products of attention_tile_cpu.h.
+// Each computes S and dP anew, 7 products where 5 would do; in exchange there are no partial sums of dq to add up in a fixed
+// order, and one long segment still gives work to all threads. Everything is made of the two products of attention_tile_cpu.h.
 #include "ops/attention/attention_tile_cpu.h"
 
 namespace ridge::RIDGE_ISA {
@@ -12,14 +13,20 @@ namespace {
 
 constexpr int V = 2, L = V * kLanes;
 
-struct KeyRange { int64_t from, to; };
+struct KeyRange {
+  int64_t from, to;
+};
 
 RIDGE_INLINE KeyRange visible(const AttentionGrad& a, const AttentionGradTask& t, int64_t row) {
-  const int64_t p = row / a.group;                             // as many keys as queries
+  const int64_t p = row / a.group;  // as many keys as queries
   return {a.window > 0 ? larger(0, p - a.window + 1) : 0, a.causal ? p + 1 : t.tokens};
 }
-RIDGE_INLINE int64_t token_of(const AttentionGrad& a, const AttentionGradTask& t, int64_t row) { return t.first_token + row / a.group; }
-RIDGE_INLINE int64_t head_of(const AttentionGrad& a, const AttentionGradTask& t, int64_t row) { return t.kv_head * a.group + row % a.group; }
+RIDGE_INLINE int64_t token_of(const AttentionGrad& a, const AttentionGradTask& t, int64_t row) {
+  return t.first_token + row / a.group;
+}
+RIDGE_INLINE int64_t head_of(const AttentionGrad& a, const AttentionGradTask& t, int64_t row) {
+  return t.kv_head * a.group + row % a.group;
+}
 RIDGE_INLINE int64_t offset(const HeadView& v, int64_t token, int64_t head) { return token * v.token + head * v.head; }
 
 // Scores come out of the product ready for the exponential, or for the tanh of a softcap.
@@ -38,14 +45,18 @@ RIDGE_INLINE const float* row_at(const HeadView& v, int64_t token, int64_t head,
   return panel;
 }
 
-RIDGE_INLINE void add_lane(const HeadView& to, int64_t token, int64_t head, const float* panel, int lane, int64_t n, float factor) {
+RIDGE_INLINE void add_lane(const HeadView& to, int64_t token, int64_t head, const float* panel, int lane, int64_t n,
+                           float factor) {
   float row[kMaxDim];
   from_lane<L>(panel, lane, row, n);
   float* p = static_cast<float*>(to.data) + offset(to, token, head);
-  each_vec(n, [&](int64_t c, int lanes) { store(p + c, fma(broadcast(factor), load(row + c, lanes), load(p + c, lanes)), lanes); });
+  each_vec(n,
+           [&](int64_t c, int lanes) { store(p + c, fma(broadcast(factor), load(row + c, lanes), load(p + c, lanes)), lanes); });
 }
 
-struct Weights { Vec p, ds; };
+struct Weights {
+  Vec p, ds;
+};
 RIDGE_INLINE Weights weights_of(Vec s, Vec dp, Vec lse, Vec delta, Mask seen, float softcap) {
   Vec slope = broadcast(1);
   if (softcap > 0) {
@@ -81,7 +92,7 @@ void queries(const AttentionGrad& a, const AttentionGradTask& t) {
     to_lane<L>(d_o, r, row, a.dv, 1);
     const KeyRange seen = visible(a, t, of);
     lse[r] = lse_of(a, token, head), delta[r] = a.delta[token * a.heads + head];
-    from[r] = float(seen.from), to[r] = float(seen.to);        // exact: a segment is shorter than 2^24 (takes() asks)
+    from[r] = float(seen.from), to[r] = float(seen.to);  // exact: a segment is shorter than 2^24 (takes() asks)
   }
   clear(dq, a.d * L);
   const Vec keep[V] = {broadcast(1), broadcast(1)};
@@ -98,12 +109,12 @@ void queries(const AttentionGrad& a, const AttentionGradTask& t) {
       for (int j = 0; j < n; ++j) {
         const Vec at = broadcast(float(j0 + j));
         const Mask seen = both(load(from + v) <= at, at < load(to + v));
-        store(s + j * L + v, weights_of(load(s + j * L + v), load(dp + j * L + v), load(lse + v), load(delta + v), seen, a.softcap).ds);
+        store(s + j * L + v,
+              weights_of(load(s + j * L + v), load(dp + j * L + v), load(lse + v), load(delta + v), seen, a.softcap).ds);
       }
     accumulate<V>(dq, keep, k_rows, n, a.d, s);
   }
-  for (int r = 0; r < t.count; ++r)
-    add_lane(a.dq, token_of(a, t, t.first + r), head_of(a, t, t.first + r), dq, r, a.d, a.scale);
+  for (int r = 0; r < t.count; ++r) add_lane(a.dq, token_of(a, t, t.first + r), head_of(a, t, t.first + r), dq, r, a.d, a.scale);
 }
 
 void keys(const AttentionGrad& a, const AttentionGradTask& t) {
@@ -140,7 +151,8 @@ void keys(const AttentionGrad& a, const AttentionGradTask& t) {
       const KeyRange seen = visible(a, t, r0 + i);
       const Vec lse = broadcast(lse_of(a, token, head)), delta = broadcast(a.delta[token * a.heads + head]);
       // Relative to the tile; lanes past the last key are cut off with the rest.
-      const Vec from = broadcast(float(larger(seen.from - t.first, 0))), to = broadcast(float(larger(0, smaller(seen.to - t.first, t.count))));
+      const Vec from = broadcast(float(larger(seen.from - t.first, 0))),
+                to = broadcast(float(larger(0, smaller(seen.to - t.first, t.count))));
       for (int u = 0; u < L; u += kLanes) {
         const Vec at = iota() + broadcast(float(u));
         const Weights w = weights_of(load(s + i * L + u), load(dp + i * L + u), lse, delta, both(from <= at, at < to), a.softcap);
@@ -151,7 +163,7 @@ void keys(const AttentionGrad& a, const AttentionGradTask& t) {
     if (a.d_v.data) accumulate<V>(d_v, keep, o_rows, n, a.dv, s);
     if (a.dk.data) accumulate<V>(dk, keep, q_rows, n, a.d, dp);
   }
-  const float factor = a.softcap > 0 ? a.softcap : 1;          // q came in scaled
+  const float factor = a.softcap > 0 ? a.softcap : 1;  // q came in scaled
   for (int j = 0; j < t.count; ++j) {
     const int64_t token = t.first_token + t.first + j;
     if (a.dk.data) add_lane(a.dk, token, t.kv_head, dk, j, a.d, factor);

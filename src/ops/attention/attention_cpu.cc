@@ -1,11 +1,11 @@
 // attention on a CPU, compiled once per ISA. Two ways to multiply, one softmax.
 //
-//   tile   up to 2 vectors of rows, a row in each lane: prefill, chunks, decode of many heads a key head. Key blocks of 64; scores are a
-//          [64][rows] block in L1, the result an [dv][rows] block. K and V are read once for all rows of the tile.
+//   tile   up to 2 vectors of rows, a row in each lane: prefill, chunks, decode of many heads a key head. Key blocks of 64;
+//          scores are a [64][rows] block in L1, the result an [dv][rows] block. K and V are read once for all rows of the tile.
 //   few    up to 8 rows, features in the lanes: decode. A key is loaded once and multiplied into 4 rows; V likewise.
 //
-// Both keep a running maximum m and sum l a row and never divide before the end. A block that a row sees nothing of leaves the row's
-// state as it was, to the last bit, so results do not depend on which rows share a tile nor on which blocks others need.
+// Both keep a running maximum m and sum l a row and never divide before the end. A block that a row sees nothing of leaves the
+// row's state as it was, to the last bit, so results do not depend on which rows share a tile nor on which blocks others need.
 // Masked scores are -inf; a row that has seen nothing has m = -inf and is rescaled against 0, which gives exact zeros, not NaN.
 #include "ops/attention/attention_tile_cpu.h"
 
@@ -15,7 +15,9 @@ namespace {
 constexpr int kFew = 8;
 constexpr float kMinusInf = -__builtin_inff();
 
-struct KeyRange { int64_t from, to; };
+struct KeyRange {
+  int64_t from, to;
+};
 
 // What row r of the segment sees.
 RIDGE_INLINE KeyRange visible(const AttentionCall& a, const AttentionTask& t, int64_t row) {
@@ -23,11 +25,16 @@ RIDGE_INLINE KeyRange visible(const AttentionCall& a, const AttentionTask& t, in
   return {a.window > 0 ? larger(0, p - a.window + 1) : 0, a.causal ? larger(0, p + 1) : t.keys};
 }
 
-RIDGE_INLINE int64_t token_of(const AttentionCall& a, const AttentionTask& t, int64_t r) { return t.first_token + (t.first_row + r) / a.group; }
-RIDGE_INLINE int64_t head_of(const AttentionCall& a, const AttentionTask& t, int64_t r) { return t.kv_head * a.group + (t.first_row + r) % a.group; }
+RIDGE_INLINE int64_t token_of(const AttentionCall& a, const AttentionTask& t, int64_t r) {
+  return t.first_token + (t.first_row + r) / a.group;
+}
+RIDGE_INLINE int64_t head_of(const AttentionCall& a, const AttentionTask& t, int64_t r) {
+  return t.kv_head * a.group + (t.first_row + r) % a.group;
+}
 
 // Element offsets of n keys from key `from` on.
-RIDGE_INLINE void key_offsets(const AttentionCall& a, const AttentionTask& t, const KeyView& k, int64_t from, int n, int64_t* offsets) {
+RIDGE_INLINE void key_offsets(const AttentionCall& a, const AttentionTask& t, const KeyView& k, int64_t from, int n,
+                              int64_t* offsets) {
   const int64_t head = t.kv_head * k.head;
   if (!t.table) {
     for (int j = 0; j < n; ++j) offsets[j] = head + (t.first_token + from + j) * k.row;
@@ -43,7 +50,8 @@ RIDGE_INLINE void key_offsets(const AttentionCall& a, const AttentionTask& t, co
 }
 
 // f32 keys stay where they are; others are widened into `panel` [n][d].
-RIDGE_INLINE void key_rows(const AttentionCall& a, const AttentionTask& t, const KeyView& k, int64_t d, int64_t from, int n, float* panel, const float** rows) {
+RIDGE_INLINE void key_rows(const AttentionCall& a, const AttentionTask& t, const KeyView& k, int64_t d, int64_t from, int n,
+                           float* panel, const float** rows) {
   int64_t offsets[kBlock];
   key_offsets(a, t, k, from, n, offsets);
   for (int j = 0; j < n; ++j) {
@@ -92,10 +100,10 @@ RIDGE_INLINE void give_row(const AttentionCall& a, const AttentionTask& t, int64
 template <int V>
 struct TileState {
   static constexpr int L = V * kLanes;
-  alignas(64) float q[kMaxDim * L];                            // [d][L]
-  alignas(64) float o[kMaxDim * L];                            // [dv][L]
-  alignas(64) float s[kBlock * L];                             // [keys][L]
-  alignas(64) float from[L], to[L];                            // a row's keys, relative to the block
+  alignas(64) float q[kMaxDim * L];  // [d][L]
+  alignas(64) float o[kMaxDim * L];  // [dv][L]
+  alignas(64) float s[kBlock * L];   // [keys][L]
+  alignas(64) float from[L], to[L];  // a row's keys, relative to the block
   Vec m[V], l[V];
 };
 
@@ -105,7 +113,7 @@ RIDGE_INLINE void load_queries(const AttentionCall& a, const AttentionTask& t, T
   const float scale = query_scale(a);
   float row[kMaxDim];
   for (int r = 0; r < L; ++r) {
-    const int64_t of = smaller(r, t.rows - 1);                 // lanes past the last row repeat it; nobody looks
+    const int64_t of = smaller(r, t.rows - 1);  // lanes past the last row repeat it; nobody looks
     widen_row(a.q.data, a.q.type, token_of(a, t, of) * a.q.token + head_of(a, t, of) * a.q.head, row, a.d);
     to_lane<L>(st.q, r, row, a.d, scale);
   }
@@ -178,8 +186,10 @@ void run_tile(const AttentionCall& a, const AttentionTask& t) {
 }
 
 void tile(const AttentionCall& a, const AttentionTask& t) {
-  if (t.rows <= kLanes) run_tile<1>(a, t);
-  else run_tile<2>(a, t);
+  if (t.rows <= kLanes)
+    run_tile<1>(a, t);
+  else
+    run_tile<2>(a, t);
 }
 
 // ---- few: features in the lanes
@@ -216,7 +226,8 @@ RIDGE_INLINE void few_scores(FewState& st, int r0, const T* const* rows, int j, 
 #pragma GCC unroll 4
   for (int r = 0; r < R; ++r) {
     float* s = st.s[r0 + r] + j;
-    if constexpr (N == 4) store_sums(s, sum[0][r], sum[1][r], sum[2][r], sum[3][r]);
+    if constexpr (N == 4)
+      store_sums(s, sum[0][r], sum[1][r], sum[2][r], sum[3][r]);
     else
       for (int i = 0; i < N; ++i) s[i] = reduce_add(sum[i][r]);
   }
@@ -251,10 +262,11 @@ RIDGE_INLINE void softmax_row(FewState& st, int r, int n, KeyRange seen, float s
   float* s = st.s[r];
   Vec top = broadcast(kMinusInf);
   each_vec(n, [&](int64_t j, int lanes) {
-    Vec x = load(s + j);                                       // past n: unused floats of the block, masked below
+    Vec x = load(s + j);  // past n: unused floats of the block, masked below
     if (softcap > 0) x = broadcast(softcap) * tanh(x);
     const Vec at = iota() + broadcast(float(j));
-    x = select(both(first(lanes), both(broadcast(float(seen.from)) <= at, at < broadcast(float(seen.to)))), x, broadcast(kMinusInf));
+    x = select(both(first(lanes), both(broadcast(float(seen.from)) <= at, at < broadcast(float(seen.to)))), x,
+               broadcast(kMinusInf));
     store(s + j, x);
     top = max(x, top);
   });
@@ -277,8 +289,9 @@ RIDGE_INLINE void prefetch_row(const T* row, int64_t n) {
 }
 
 template <int R, class TK, class TV>
-RIDGE_INLINE void few_block(const AttentionCall& a, const AttentionTask& t, FewState& st, int r0, const TK* const* k, const TV* const* v, int64_t from, int n) {
-  constexpr int kKeys = kLanes == 16 ? 4 : 2;                  // keys a step: their sums and the rows' queries fit the registers
+RIDGE_INLINE void few_block(const AttentionCall& a, const AttentionTask& t, FewState& st, int r0, const TK* const* k,
+                            const TV* const* v, int64_t from, int n) {
+  constexpr int kKeys = kLanes == 16 ? 4 : 2;  // keys a step: their sums and the rows' queries fit the registers
   int j = 0;
   for (; j + kKeys <= n; j += kKeys) {
     for (int i = 0; i < kKeys && r0 == 0; ++i) prefetch_row(v[j + i], a.dv);  // the values are another stream, a block later
@@ -332,7 +345,7 @@ void run_few(const AttentionCall& a, const AttentionTask& t) {
 }
 
 void few(const AttentionCall& a, const AttentionTask& t) {
-  switch (a.k.type) {                                          // `supports` asks for one type of both
+  switch (a.k.type) {  // `supports` asks for one type of both
     case CpuFloat::f32: return run_few<float, float>(a, t);
     case CpuFloat::f16: return run_few<F16, F16>(a, t);
     case CpuFloat::bf16: return run_few<Bf16, Bf16>(a, t);
@@ -356,7 +369,9 @@ void merge(const AttentionCall& a, const AttentionTask& t) {
       const float* part = p + i * next;
       const float weight = __builtin_expf(part[a.dv] - m);
       l += weight * part[a.dv + 1];
-      each_vec(a.dv, [&](int64_t c, int lanes) { store(o + c, fma(broadcast(weight), load(part + c, lanes), load(o + c, lanes)), lanes); });
+      each_vec(a.dv, [&](int64_t c, int lanes) {
+        store(o + c, fma(broadcast(weight), load(part + c, lanes), load(o + c, lanes)), lanes);
+      });
     }
     finish_row(a, whole, r, o, m, l);
   }

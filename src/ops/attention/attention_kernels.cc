@@ -1,5 +1,5 @@
-// attention's rows, best first. split_kv and flash of a level run the same tasks and give the same bits: a segment's arithmetic follows
-// from its own shape. They are two rows because their limits differ: memory, and arithmetic.
+// attention's rows, best first. split_kv and flash of a level run the same tasks and give the same bits: a segment's arithmetic
+// follows from its own shape. They are two rows because their limits differ: memory, and arithmetic.
 #include "device/isa.h"
 #include "ops/attention/attention.h"
 #include "ops/attention/attention_work.h"
@@ -53,15 +53,23 @@ void launch(Ctx& x, const Attention::Args& a, char* scratch) {
 
 std::span<const Kernel<Attention>> Attention::kernels() {
   constexpr auto cpu = Place::cpu;
-  constexpr Speed decode{.unit = Unit::fma_f32, .compute = 0.35, .memory = 0.8}, prefill{.unit = Unit::fma_f32, .compute = 0.6, .memory = 0.8};
+  constexpr Speed decode{.unit = Unit::fma_f32, .compute = 0.3, .memory = 0.8},
+      prefill{.unit = Unit::fma_f32, .compute = 0.5, .memory = 0.8};
   static const Kernel<Attention> rows[] = {
-      {"split_kv_avx512", cpu, Isa::avx512, Tier::fast, takes_few<Isa::avx512>, launch<Isa::avx512>, workspace<Isa::avx512>, decode},
+      {"split_kv_avx512", cpu, Isa::avx512, Tier::fast, takes_few<Isa::avx512>, launch<Isa::avx512>, workspace<Isa::avx512>,
+       decode},
       {"flash_avx512", cpu, Isa::avx512, Tier::fast, takes, launch<Isa::avx512>, workspace<Isa::avx512>, prefill},
       {"split_kv_avx2", cpu, Isa::avx2, Tier::fast, takes_few<Isa::avx2>, launch<Isa::avx2>, workspace<Isa::avx2>, decode},
       {"flash_avx2", cpu, Isa::avx2, Tier::fast, takes, launch<Isa::avx2>, workspace<Isa::avx2>, prefill},
-      {"split_kv_portable", cpu, Isa::portable, Tier::general, takes_few<Isa::portable>, launch<Isa::portable>, workspace<Isa::portable>, decode},
+      {"split_kv_portable", cpu, Isa::portable, Tier::general, takes_few<Isa::portable>, launch<Isa::portable>,
+       workspace<Isa::portable>, decode},
       {"flash_portable", cpu, Isa::portable, Tier::general, takes, launch<Isa::portable>, workspace<Isa::portable>, prefill},
-      {.name = "reference", .place = cpu, .isa = Isa::portable, .tier = Tier::reference, .supports = always<Attention>, .launch = Attention::reference},
+      {.name = "reference",
+       .place = cpu,
+       .isa = Isa::portable,
+       .tier = Tier::reference,
+       .supports = always<Attention>,
+       .launch = Attention::reference},
   };
   return rows;
 }

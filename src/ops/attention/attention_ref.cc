@@ -13,12 +13,14 @@ constexpr double kMinusInf = -std::numeric_limits<double>::infinity();
 
 // One segment and the keys and values of one of its key heads, in double.
 struct KeyHead {
-  int64_t from, queries, keys;                                 // first token, tokens, keys
-  std::vector<double> k, v;                                    // [keys, d], [keys, dv]
+  int64_t from, queries, keys;  // first token, tokens, keys
+  std::vector<double> k, v;     // [keys, d], [keys, dv]
 };
 
 template <class Args>
-int64_t length(const Args& a, int64_t s) { return int64_t(a.segments.cu_seqlens.get(s + 1)) - int64_t(a.segments.cu_seqlens.get(s)); }
+int64_t length(const Args& a, int64_t s) {
+  return int64_t(a.segments.cu_seqlens.get(s + 1)) - int64_t(a.segments.cu_seqlens.get(s));
+}
 
 KeyHead flat_head(const View& k, const View& v, const Segments& g, int64_t s, int64_t head) {
   const int64_t from = int64_t(g.cu_seqlens.get(s)), n = int64_t(g.cu_seqlens.get(s + 1)) - from;
@@ -107,7 +109,7 @@ void forward(const Attention::Args& a, bool drop_newest) {
 }
 
 struct Gradients {
-  std::vector<double> dk, dv;                                  // of one key head, as in KeyHead
+  std::vector<double> dk, dv;  // of one key head, as in KeyHead
   double d_sink;
 };
 

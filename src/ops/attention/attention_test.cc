@@ -1,5 +1,5 @@
-// Attention where the answer is known by other means: masks by averages, sinks by their formula, and the promises that no single case
-// can show (a result does not depend on the other segments, on how keys are stored, on 32 bits).
+// Attention where the answer is known by other means: masks by averages, sinks by their formula, and the promises that no single
+// case can show (a result does not depend on the other segments, on how keys are stored, on 32 bits).
 #include "ops/attention/attention.h"
 
 #include <gmock/gmock.h>
@@ -22,7 +22,8 @@ using testing::HasSubstr;
 constexpr double kInf = std::numeric_limits<double>::infinity();
 
 struct Bench {
-  explicit Bench(int threads = 1, Isa isa = active_isa()) : runtime(threads, isa), acts(int64_t(16) << 20), ctx(Mode::run, runtime, acts) {}
+  explicit Bench(int threads = 1, Isa isa = active_isa())
+      : runtime(threads, isa), acts(int64_t(16) << 20), ctx(Mode::run, runtime, acts) {}
   Runtime runtime;
   Arena acts;
   Ctx ctx;
@@ -30,8 +31,11 @@ struct Bench {
 
 // One segment, one head, q = 0, v_j = j: every visible key weighs the same, so o is their mean and lse the log of their number.
 Args uniform_segment(Sampler& r, int32_t queries, int32_t keys, bool causal, int64_t window) {
-  Args a{.q = r.constant({queries, 1, 8}, DType::f32, 0), .k = r.normal({(keys + 15) / 16 + 1, 1, 16, 8}, DType::f32),
-         .v = r.constant({(keys + 15) / 16 + 1, 1, 16, 8}, DType::f32, NAN), .segments = r.segments({queries}, {keys}), .o = r.out({queries, 1, 8}, DType::f32)};
+  Args a{.q = r.constant({queries, 1, 8}, DType::f32, 0),
+         .k = r.normal({(keys + 15) / 16 + 1, 1, 16, 8}, DType::f32),
+         .v = r.constant({(keys + 15) / 16 + 1, 1, 16, 8}, DType::f32, NAN),
+         .segments = r.segments({queries}, {keys}),
+         .o = r.out({queries, 1, 8}, DType::f32)};
   a.pages.table = r.integers({1, (keys + 15) / 16 + 1}, DType::i32, -1, 0);
   for (int64_t p = 0; p < (keys + 15) / 16; ++p) a.pages.table.set(double((keys + 15) / 16 - 1 - p), 0, p);
   for (int64_t j = 0; j < keys; ++j)
@@ -53,21 +57,25 @@ TEST(Attention, MasksAreAlignedToTheLastKeyAndWindowsIncludeTheQuery) {
           attention(b.ctx, a);
           double pairs = 0;
           for (int64_t i = 0; i < queries; ++i) {
-            const int64_t p = keys - queries + i, to = causal ? p : keys - 1, from = std::max<int64_t>(0, window ? p - window + 1 : 0);
+            const int64_t p = keys - queries + i, to = causal ? p : keys - 1,
+                          from = std::max<int64_t>(0, window ? p - window + 1 : 0);
             const double n = double(std::max<int64_t>(0, to - from + 1));
             pairs += n;
-            const std::string at = "queries " + std::to_string(queries) + ", keys " + std::to_string(keys) + ", window " + std::to_string(window) +
-                                   (causal ? ", causal" : "") + ", query " + std::to_string(i);
+            const std::string at = "queries " + std::to_string(queries) + ", keys " + std::to_string(keys) + ", window " +
+                                   std::to_string(window) + (causal ? ", causal" : "") + ", query " + std::to_string(i);
             ASSERT_NEAR(a.o.get(i, 0, 7), n ? double(from + to) / 2 : 0, 1e-4) << at;
-            if (n) ASSERT_NEAR(a.lse.get(i, 0), std::log(n), 1e-5) << at;
-            else ASSERT_EQ(a.lse.get(i, 0), -kInf) << at;
+            if (n)
+              ASSERT_NEAR(a.lse.get(i, 0), std::log(n), 1e-5) << at;
+            else
+              ASSERT_EQ(a.lse.get(i, 0), -kInf) << at;
           }
-          EXPECT_EQ(visible_pairs(queries, keys, causal, window), pairs) << queries << " " << keys << " " << causal << " " << window;
+          EXPECT_EQ(visible_pairs(queries, keys, causal, window), pairs)
+              << queries << " " << keys << " " << causal << " " << window;
           EXPECT_EQ(Attention::cost(a).matmul_flops, 2 * pairs * 16);
         }
 }
 
-TEST(Attention, SinksEnterTheDenominatorOnce) {                // scores 0, values 1: o = n / (n + e^sink)
+TEST(Attention, SinksEnterTheDenominatorOnce) {  // scores 0, values 1: o = n / (n + e^sink)
   Bench b;
   for (int32_t queries : {1, 5, 130})
     for (int32_t keys : {1, 9, 130, 3000})
@@ -94,8 +102,12 @@ TEST(Attention, OptionsAreNeverDropped) {
   Bench b;
   auto run = [&](auto&& change) {
     Sampler r("options");
-    Args a{.q = r.normal({41, 2, 16}, DType::f32), .k = r.normal({41, 1, 16}, DType::f32), .v = r.normal({41, 1, 16}, DType::f32),
-           .segments = r.segments({40, 1}), .o = r.out({41, 2, 16}, DType::f32), .scale = 0.2};
+    Args a{.q = r.normal({41, 2, 16}, DType::f32),
+           .k = r.normal({41, 1, 16}, DType::f32),
+           .v = r.normal({41, 1, 16}, DType::f32),
+           .segments = r.segments({40, 1}),
+           .o = r.out({41, 2, 16}, DType::f32),
+           .scale = 0.2};
     a.sinks = change(a) ? r.constant({2}, DType::f32, 1) : View{};
     attention(b.ctx, a);
     return a.o.get(30, 1, 3);
@@ -117,14 +129,18 @@ TEST(Attention, RefusesWhatDoesNotFit) {
     return Attention::check(a);
   };
   EXPECT_EQ(Attention::check(good), "");
-  EXPECT_THAT(sentence([&](Args& a) { a.segments = r.segments({3}, {65}); }), HasSubstr("segment 0 has 65 keys, but only 64 have a place"));
+  EXPECT_THAT(sentence([&](Args& a) { a.segments = r.segments({3}, {65}); }),
+              HasSubstr("segment 0 has 65 keys, but only 64 have a place"));
   EXPECT_THAT(sentence([&](Args& a) { a.segments = r.segments({4}, {40}); }), HasSubstr("the segments hold 4 tokens, q has 3"));
   EXPECT_THAT(sentence([&](Args& a) { a.segments = r.segments({-1}, {40}); }), HasSubstr("negative length"));
   EXPECT_THAT(sentence([&](Args& a) { a.segments.lengths = nullptr; }), HasSubstr("lengths is missing"));
   EXPECT_THAT(sentence([&](Args& a) { a.segments = r.segments({3, 0}, {40, 0}); }), HasSubstr("[segments, max_pages]"));
   EXPECT_THAT(sentence([&](Args& a) { a.pages = {}; }), HasSubstr("page table"));
   EXPECT_THAT(sentence([&](Args& a) { a.q = r.normal({3, 1, 9}, DType::f32); }), HasSubstr("head dimension"));
-  EXPECT_THAT(sentence([&](Args& a) { a.k = r.normal({4, 2, 16, 8}, DType::f32); }), HasSubstr("1 query heads do not share 2 key heads"));
+  EXPECT_THAT(sentence([&](Args& a) {
+                a.k = r.normal({4, 2, 16, 8}, DType::f32);
+              }),
+              HasSubstr("1 query heads do not share 2 key heads"));
   EXPECT_THAT(sentence([&](Args& a) { a.window = -1; }), HasSubstr("window"));
   EXPECT_THAT(sentence([&](Args& a) { a.softcap = NAN; }), HasSubstr("softcap"));
   EXPECT_THAT(sentence([&](Args& a) { a.lse = r.out({1, 3}, DType::f32); }), HasSubstr("lse"));
@@ -143,7 +159,8 @@ TEST(Attention, VjpComputesTheLseItWasNotGiven) {
       memcpy(to.data, v.data, size_t(v.bytes()));
       return to;
     };
-    const View q = copy(r.normal({9, 2, 8}, DType::f64)), k = copy(r.normal({9, 1, 8}, DType::f64)), v = copy(r.normal({9, 1, 8}, DType::f64));
+    const View q = copy(r.normal({9, 2, 8}, DType::f64)), k = copy(r.normal({9, 1, 8}, DType::f64)),
+               v = copy(r.normal({9, 1, 8}, DType::f64));
     Args a{.q = q, .k = k, .v = v, .segments = r.segments({5, 4}), .o = x.act(q)};
     if (keep) a.lse = x.act({9, 2}, DType::f64);
     attention(x, a);
@@ -178,7 +195,11 @@ struct Batch {
 Batch ragged(Sampler& r, std::vector<int32_t> queries, std::vector<int32_t> keys) {
   int64_t tokens = 0, next = 0;
   for (int32_t n : queries) tokens += n;
-  Batch b{queries, keys, r.normal({tokens, 6, 64}, DType::f32), r.normal({200, 2, 16, 64}, DType::f32), r.normal({200, 2, 16, 64}, DType::f32),
+  Batch b{queries,
+          keys,
+          r.normal({tokens, 6, 64}, DType::f32),
+          r.normal({200, 2, 16, 64}, DType::f32),
+          r.normal({200, 2, 16, 64}, DType::f32),
           r.integers({int64_t(keys.size()), 70}, DType::i32, -1, 0)};
   for (size_t s = 0; s < keys.size(); ++s)
     for (int64_t p = 0; p < (keys[s] + 15) / 16; ++p) b.table.set(double(next++ * 37 % 200), int64_t(s), p);
@@ -186,7 +207,12 @@ Batch ragged(Sampler& r, std::vector<int32_t> queries, std::vector<int32_t> keys
 }
 
 Args call_of(Sampler& r, const Batch& b) {
-  Args a{.q = b.q, .k = b.k, .v = b.v, .segments = r.segments(b.queries, b.keys), .o = r.out({b.q.dims[0], 6, 64}, DType::f32), .pages = {b.table, {}},
+  Args a{.q = b.q,
+         .k = b.k,
+         .v = b.v,
+         .segments = r.segments(b.queries, b.keys),
+         .o = r.out({b.q.dims[0], 6, 64}, DType::f32),
+         .pages = {b.table, {}},
          .lse = r.out({b.q.dims[0], 6}, DType::f32)};
   a.scale = 0.125;
   return a;
@@ -217,7 +243,8 @@ TEST_P(AttentionPromises, WhereAPageLiesDoesNotMatter) {
   Sampler r("pages");
   const Batch b = ragged(r, {1, 40}, {700, 90});
   Batch moved = b;
-  moved.k = r.out({200, 2, 16, 64}, DType::f32), moved.v = r.out({200, 2, 16, 64}, DType::f32), moved.table = r.integers({2, 70}, DType::i32, -1, 0);
+  moved.k = r.out({200, 2, 16, 64}, DType::f32), moved.v = r.out({200, 2, 16, 64}, DType::f32),
+  moved.table = r.integers({2, 70}, DType::i32, -1, 0);
   for (int64_t p = 0; p < 200; ++p)
     for (int64_t h = 0; h < 2; ++h)
       for (int64_t e = 0; e < 16 * 64; ++e) {
@@ -282,8 +309,12 @@ TEST_P(AttentionPromises, OffsetsAre64Bit) {
   Bench bench(1, GetParam());
   for (int32_t queries : {1, 40}) {
     Sampler r("offsets");
-    Args a{.q = r.normal({queries, 2, 8}, DType::f32), .k = view_of(memory, DType::f32, {3, 1, 16, 8}), .v = {}, .segments = r.segments({queries}, {48}),
-           .o = r.out({queries, 2, 8}, DType::f32), .pages = {r.values({1, 3}, DType::i32, {2, 0, 1}), {}}};
+    Args a{.q = r.normal({queries, 2, 8}, DType::f32),
+           .k = view_of(memory, DType::f32, {3, 1, 16, 8}),
+           .v = {},
+           .segments = r.segments({queries}, {48}),
+           .o = r.out({queries, 2, 8}, DType::f32),
+           .pages = {r.values({1, 3}, DType::i32, {2, 0, 1}), {}}};
     a.k.strides[0] = kApart;
     a.v = a.k;
     a.v.data = a.k.at(0, 0, 16);

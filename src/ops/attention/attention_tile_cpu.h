@@ -3,9 +3,9 @@
 //   scores:      out[i][lane] = sum_c rows[i][c] * panel[c][lane]        rows: keys, lanes: queries (or the other way round)
 //   accumulate:  acc[c][lane] = alpha[lane] * acc[c][lane] + sum_i rows[i][c] * weights[i][lane]
 //
-// Rows lie as they are stored, each behind a pointer; their elements are broadcast, so neither keys nor values are ever packed, and
-// maxima, sums and rescaling over keys go lane by lane. A tile of 8 rows x 2 vectors keeps 16 sums in flight for 10 loads (AVX-512).
-// Included by attention's ISA files alone.
+// Rows lie as they are stored, each behind a pointer; their elements are broadcast, so neither keys nor values are ever packed,
+// and maxima, sums and rescaling over keys go lane by lane. A tile of 8 rows x 2 vectors keeps 16 sums in flight for 10 loads
+// (AVX-512). Included by attention's ISA files alone.
 #pragma once
 #include "ops/attention/attention_cpu.h"
 #include "tile/cpu/vec.h"
@@ -13,9 +13,9 @@
 namespace ridge::RIDGE_ISA {
 namespace {
 
-constexpr int kTile = kLanes == 16 ? 8 : 4;                    // rows of a register tile: 16 sums of 32 registers, 8 of 16
+constexpr int kTile = kLanes == 16 ? 8 : 4;  // rows of a register tile: 16 sums of 32 registers, 8 of 16
 constexpr int kMaxDim = 256;
-constexpr int kBlock = 64;                                     // keys between two updates of the running maximum
+constexpr int kBlock = 64;  // keys between two updates of the running maximum
 
 template <int N, int V>
 RIDGE_INLINE void scores_tile(const float* const* rows, const float* panel, int64_t d, float* out) {
@@ -51,7 +51,8 @@ RIDGE_INLINE void scores(const float* const* rows, int n, const float* panel, in
 }
 
 template <int N, int V>
-RIDGE_INLINE void accumulate_tile(float* acc, const Vec* alpha, const float* const* rows, int n, int64_t c, const float* weights) {
+RIDGE_INLINE void accumulate_tile(float* acc, const Vec* alpha, const float* const* rows, int n, int64_t c,
+                                  const float* weights) {
   constexpr int L = V * kLanes;
   Vec sum[N][V];
 #pragma GCC unroll 8
@@ -91,7 +92,7 @@ template <int L>
 RIDGE_INLINE void from_lane(const float* panel, int lane, float* row, int64_t n) {
   for (int64_t c = 0; c < n; ++c) row[c] = panel[c * L + lane];
 }
-RIDGE_INLINE void clear(float* p, int64_t n) {                 // n is a multiple of kLanes
+RIDGE_INLINE void clear(float* p, int64_t n) {  // n is a multiple of kLanes
   for (int64_t i = 0; i < n; i += kLanes) store(p + i, zero());
 }
 
@@ -103,8 +104,10 @@ RIDGE_INLINE int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 template <class T>
 RIDGE_INLINE void widen_row(const T* from, float* to, int64_t n) {
   each_vec(n, [&](int64_t c, int lanes) {
-    if (lanes == kLanes) store(to + c, load(from + c));
-    else store(to + c, load(from + c, lanes), lanes);
+    if (lanes == kLanes)
+      store(to + c, load(from + c));
+    else
+      store(to + c, load(from + c, lanes), lanes);
   });
 }
 

@@ -13,7 +13,9 @@ int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 int64_t split_keys(int64_t keys, int block) { return std::max(kSplitKeys, ceil_div(ceil_div(keys, kSplits), block) * block); }
 
 // What at least one of the rows [from, to) of a segment sees.
-struct KeyRange { int64_t from, to; };
+struct KeyRange {
+  int64_t from, to;
+};
 KeyRange seen_by(const Attention::Args& a, int64_t queries, int64_t keys, int64_t group, int64_t from, int64_t to) {
   const int64_t first = keys - queries + from / group, last = keys - queries + (to - 1) / group;
   return {a.window > 0 ? std::max<int64_t>(0, first - a.window + 1) : 0, a.causal ? std::max<int64_t>(0, last + 1) : keys};
@@ -53,11 +55,22 @@ struct Planner {
       for (int64_t r = 0; r < rows; r += cpu.tile_rows) {
         const int64_t n = std::min<int64_t>(cpu.tile_rows, rows - r);
         const KeyRange seen = seen_by(a, queries, keys, group, r, r + n);
-        AttentionTask t{.first_token = first, .queries = queries, .keys = keys, .table = paged ? a.pages.table.as<int32_t>(s) : nullptr,
-                        .table_stride = a.pages.table.strides[1], .key_from = seen.from, .key_to = std::max(seen.from, seen.to),
-                        .kv_head = int32_t(kv), .first_row = int32_t(r), .rows = int32_t(n), .partials = 1, .partial = nullptr};
-        if (rows <= cpu.tile_rows) split(t);
-        else tasks[task_count++] = t;
+        AttentionTask t{.first_token = first,
+                        .queries = queries,
+                        .keys = keys,
+                        .table = paged ? a.pages.table.as<int32_t>(s) : nullptr,
+                        .table_stride = a.pages.table.strides[1],
+                        .key_from = seen.from,
+                        .key_to = std::max(seen.from, seen.to),
+                        .kv_head = int32_t(kv),
+                        .first_row = int32_t(r),
+                        .rows = int32_t(n),
+                        .partials = 1,
+                        .partial = nullptr};
+        if (rows <= cpu.tile_rows)
+          split(t);
+        else
+          tasks[task_count++] = t;
       }
   }
 };
@@ -83,10 +96,23 @@ AttentionCall cpu_call(const Attention::Args& a) {
     return v.rank == 4 ? KeyView{v.data, cpu_float(v.type), v.strides[0], v.strides[1], v.strides[2]}
                        : KeyView{v.data, cpu_float(v.type), 0, v.strides[1], v.strides[0]};
   };
-  return {.q = head_view(a.q), .o = head_view(a.o), .k = keys(a.k), .v = keys(a.v), .lse = a.lse ? a.lse.as<float>() : nullptr,
-          .lse_token = a.lse.strides[0], .lse_head = a.lse.strides[1], .sinks = a.sinks ? a.sinks.as<float>() : nullptr,
-          .sink_stride = a.sinks.strides[0], .d = a.q.dims[2], .dv = a.o.dims[2], .group = a.q.dims[1] / a.k.dims[1],
-          .page = a.k.rank == 4 ? a.k.dims[2] : 0, .scale = float(a.scale), .softcap = float(a.softcap), .window = a.window, .causal = a.causal};
+  return {.q = head_view(a.q),
+          .o = head_view(a.o),
+          .k = keys(a.k),
+          .v = keys(a.v),
+          .lse = a.lse ? a.lse.as<float>() : nullptr,
+          .lse_token = a.lse.strides[0],
+          .lse_head = a.lse.strides[1],
+          .sinks = a.sinks ? a.sinks.as<float>() : nullptr,
+          .sink_stride = a.sinks.strides[0],
+          .d = a.q.dims[2],
+          .dv = a.o.dims[2],
+          .group = a.q.dims[1] / a.k.dims[1],
+          .page = a.k.rank == 4 ? a.k.dims[2] : 0,
+          .scale = float(a.scale),
+          .softcap = float(a.softcap),
+          .window = a.window,
+          .causal = a.causal};
 }
 
 int64_t most_tasks(const Attention::Args& a, int tile_rows) {

@@ -1,5 +1,5 @@
-// How a call of attention is cut into tasks for the CPU rows. Everything that decides a segment's arithmetic is a function of that
-// segment's own shape: its result never depends on what else is in the batch, nor on the number of threads.
+// How a call of attention is cut into tasks for the CPU rows. Everything that decides a segment's arithmetic is a function of
+// that segment's own shape: its result never depends on what else is in the batch, nor on the number of threads.
 #pragma once
 #include <span>
 
@@ -8,14 +8,15 @@
 
 namespace ridge {
 
-// A segment whose rows of a key head fit one tile is split over its keys, into at most kSplits ranges of at least kSplitKeys: decode has
-// few heads to share among many threads. 256 keys of 64 f32 features are 128 KB to read, some 10 us: far above a task's overhead.
+// A segment whose rows of a key head fit one tile is split over its keys, into at most kSplits ranges of at least kSplitKeys:
+// decode has few heads to share among many threads. 256 keys of 64 f32 features are 128 KB to read, some 10 us: far above a
+// task's overhead.
 constexpr int kSplits = 16;
 constexpr int64_t kSplitKeys = 256;
 
-constexpr int64_t kMaxHeadDim = 256;                           // what the ISA code's stack holds
+constexpr int64_t kMaxHeadDim = 256;  // what the ISA code's stack holds
 
-bool dense_float(const View& v);                               // f32, f16 or bf16, innermost stride 1
+bool dense_float(const View& v);  // f32, f16 or bf16, innermost stride 1
 CpuFloat cpu_float(DType type);
 HeadView head_view(const View& v);
 AttentionCall cpu_call(const Attention::Args& a);
@@ -25,8 +26,8 @@ int64_t most_tasks(const Attention::Args& a, int tile_rows);
 int64_t most_partials(const Attention::Args& a, int tile_rows);  // floats
 
 struct Work {
-  std::span<AttentionTask> tasks;                              // largest first
-  std::span<AttentionTask> merges;                             // one for each group of partials
+  std::span<AttentionTask> tasks;   // largest first
+  std::span<AttentionTask> merges;  // one for each group of partials
 };
 // Cuts the call into tasks, in scratch: most_tasks tasks, as many merges, most_partials floats.
 Work plan_work(const Attention::Args& a, const AttentionCpu& cpu, char* scratch);

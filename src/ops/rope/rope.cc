@@ -17,14 +17,16 @@ namespace ridge {
 
 namespace {
 
-// Long waves are divided by the factor, short ones kept; between them a blend linear in the number of turns over the trained length.
+// Long waves are divided by the factor, short ones kept; between them a blend linear in the number of turns over the trained
+// length.
 double llama3(const RopeFrequencies& f, double frequency) {
   const double turns = f.original_context * frequency / (2 * std::numbers::pi);
   const double keep = std::clamp((turns - f.low_freq_factor) / (f.high_freq_factor - f.low_freq_factor), 0.0, 1.0);
   return frequency * (keep + (1 - keep) / f.factor);
 }
 
-// YaRN blends linearly in the index i, between the indices whose waves make beta_fast and beta_slow turns over the trained length.
+// YaRN blends linearly in the index i, between the indices whose waves make beta_fast and beta_slow turns over the trained
+// length.
 struct YarnRamp {
   double low, high;
   YarnRamp(const RopeFrequencies& f, int64_t half) {
@@ -70,8 +72,10 @@ std::string check_frequencies(const RopeFrequencies& f) {
   if (f.scaling != RopeScaling::none && !(f.factor > 0)) return "the rope scaling factor is positive";
   if ((f.scaling == RopeScaling::llama3 || f.scaling == RopeScaling::yarn) && !(f.original_context > 0))
     return "this rope scaling needs the trained context length (original_max_position_embeddings)";
-  if (f.scaling == RopeScaling::llama3 && !(f.high_freq_factor > f.low_freq_factor)) return "high_freq_factor is larger than low_freq_factor";
-  if (f.scaling == RopeScaling::yarn && !(f.beta_slow > 0 && f.beta_fast > f.beta_slow)) return "beta_fast is larger than beta_slow, which is positive";
+  if (f.scaling == RopeScaling::llama3 && !(f.high_freq_factor > f.low_freq_factor))
+    return "high_freq_factor is larger than low_freq_factor";
+  if (f.scaling == RopeScaling::yarn && !(f.beta_slow > 0 && f.beta_fast > f.beta_slow))
+    return "beta_fast is larger than beta_slow, which is positive";
   if (!(f.attention_factor >= 0)) return "the rope attention factor is positive";
   return {};
 }
@@ -82,9 +86,12 @@ namespace {
 template <class Args>
 std::string check_turn(const Args& a, int64_t tokens, int64_t d) {
   const int64_t rotary = a.rotary_dim ? a.rotary_dim : d;
-  if (a.positions.of.rank != 1 || a.positions.of.dims[0] != tokens || a.positions.of.type != DType::i32) return "positions are i32 [tokens]";
-  if (rotary < 2 || rotary % 2 != 0 || rotary > d) return fmt::format("rotary_dim {} is not even and at most the head dimension {}", rotary, d);
-  if (a.inv_freq && (a.inv_freq.rank != 1 || a.inv_freq.dims[0] != rotary / 2 || !is_float(a.inv_freq.type))) return "inv_freq is not [rotary_dim / 2]";
+  if (a.positions.of.rank != 1 || a.positions.of.dims[0] != tokens || a.positions.of.type != DType::i32)
+    return "positions are i32 [tokens]";
+  if (rotary < 2 || rotary % 2 != 0 || rotary > d)
+    return fmt::format("rotary_dim {} is not even and at most the head dimension {}", rotary, d);
+  if (a.inv_freq && (a.inv_freq.rank != 1 || a.inv_freq.dims[0] != rotary / 2 || !is_float(a.inv_freq.type)))
+    return "inv_freq is not [rotary_dim / 2]";
   return check_frequencies(a.frequencies);
 }
 
@@ -114,17 +121,20 @@ std::span<const Operand> Rope::operands() {
 
 std::string Rope::check(const Args& a) {
   const int64_t tokens = a.q.dims[0], d = a.q.dims[2], kv_heads = a.k.dims[1];
-  if (a.q.rank != 3 || a.k.rank != 3 || a.k.dims[0] != tokens || a.k.dims[2] != d) return "q and k are [tokens, heads, d] and [tokens, kv_heads, d]";
+  if (a.q.rank != 3 || a.k.rank != 3 || a.k.dims[0] != tokens || a.k.dims[2] != d)
+    return "q and k are [tokens, heads, d] and [tokens, kv_heads, d]";
   if (!same_dims(a.q_out, a.q)) return "q_out is not like q";
-  if (a.k_out ? !same_dims(a.k_out, a.k) : !a.k_pages) return "k_out is not like k (it may be absent only where k_pages is written)";
+  if (a.k_out ? !same_dims(a.k_out, a.k) : !a.k_pages)
+    return "k_out is not like k (it may be absent only where k_pages is written)";
   if (bool(a.q_norm) != bool(a.k_norm)) return "q_norm and k_norm come together";
   if (a.q_norm && (!is_vector(a.q_norm, d) || !is_vector(a.k_norm, d))) return "q_norm and k_norm are [d]";
   if (bool(a.k_pages) != bool(a.v_pages)) return "k_pages and v_pages come together";
   if (a.k_pages) {
     if (a.v.rank != 3 || a.v.dims[0] != tokens || a.v.dims[1] != kv_heads) return "v_pages needs v [tokens, kv_heads, dv]";
-    if (a.k_pages.rank != 4 || a.k_pages.dims[1] != kv_heads || a.k_pages.dims[3] != d) return "k_pages is not [pages, kv_heads, page, d]";
-    if (a.v_pages.rank != 4 || a.v_pages.dims[0] != a.k_pages.dims[0] || a.v_pages.dims[1] != kv_heads || a.v_pages.dims[2] != a.k_pages.dims[2] ||
-        a.v_pages.dims[3] != a.v.dims[2])
+    if (a.k_pages.rank != 4 || a.k_pages.dims[1] != kv_heads || a.k_pages.dims[3] != d)
+      return "k_pages is not [pages, kv_heads, page, d]";
+    if (a.v_pages.rank != 4 || a.v_pages.dims[0] != a.k_pages.dims[0] || a.v_pages.dims[1] != kv_heads ||
+        a.v_pages.dims[2] != a.k_pages.dims[2] || a.v_pages.dims[3] != a.v.dims[2])
       return "v_pages is not [pages, kv_heads, page, dv] like k_pages";
     if (!is_vector(a.pages.slots, tokens) || a.pages.slots.type != DType::i64) return "k_pages needs i64 slots [tokens]";
   }
@@ -141,8 +151,8 @@ Cost Rope::cost(const Args& a) {
 }
 
 std::string Rope::shape(const Args& a) {
-  return fmt::format("{} tokens, {}/{}x{} {}{}{}", a.q.dims[0], a.q.dims[1], a.k.dims[1], a.q.dims[2], name_of(a.q.type), a.q_norm ? " norm" : "",
-                     a.k_pages ? std::string(" to ") + name_of(a.k_pages.type) : "");
+  return fmt::format("{} tokens, {}/{}x{} {}{}{}", a.q.dims[0], a.q.dims[1], a.k.dims[1], a.q.dims[2], name_of(a.q.type),
+                     a.q_norm ? " norm" : "", a.k_pages ? std::string(" to ") + name_of(a.k_pages.type) : "");
 }
 
 std::string Rope::no_gradient(const Args& a) {
@@ -155,9 +165,22 @@ void Rope::vjp(Ctx& x, const Args& a) {
   View dq = x.grad(a.q), dk = x.grad(a.k), d_q_out = x.grad(a.q_out), d_k_out = x.grad(a.k_out);
   const bool turns_q = d_q_out && (dq || x.grad(a.q_norm)), turns_k = d_k_out && (dk || x.grad(a.k_norm));
   if (!turns_q && !turns_k) return;
-  rope_backward(x, {.d_q_out = turns_q ? d_q_out : View{}, .d_k_out = turns_k ? d_k_out : View{}, .positions = a.positions, .dq = dq, .dk = dk,
-                    .frequencies = a.frequencies, .inv_freq = a.inv_freq, .rotary_dim = a.rotary_dim, .pairs = a.pairs, .q = a.q, .k = a.k,
-                    .q_norm = a.q_norm, .k_norm = a.k_norm, .dq_norm = x.grad(a.q_norm), .dk_norm = x.grad(a.k_norm), .eps = a.eps});
+  rope_backward(x, {.d_q_out = turns_q ? d_q_out : View{},
+                    .d_k_out = turns_k ? d_k_out : View{},
+                    .positions = a.positions,
+                    .dq = dq,
+                    .dk = dk,
+                    .frequencies = a.frequencies,
+                    .inv_freq = a.inv_freq,
+                    .rotary_dim = a.rotary_dim,
+                    .pairs = a.pairs,
+                    .q = a.q,
+                    .k = a.k,
+                    .q_norm = a.q_norm,
+                    .k_norm = a.k_norm,
+                    .dq_norm = x.grad(a.q_norm),
+                    .dk_norm = x.grad(a.k_norm),
+                    .eps = a.eps});
 }
 
 // ---- rope_backward
@@ -185,7 +208,8 @@ std::string RopeBackward::check(const Args& a) {
   const View& any = a.d_q_out ? a.d_q_out : a.d_k_out;
   if (any.rank != 3) return "gradients are [tokens, heads, d]";
   const int64_t tokens = any.dims[0], d = any.dims[2];
-  if (a.d_q_out && a.d_k_out && (a.d_k_out.rank != 3 || a.d_k_out.dims[0] != tokens || a.d_k_out.dims[2] != d)) return "d_q_out and d_k_out differ in tokens or d";
+  if (a.d_q_out && a.d_k_out && (a.d_k_out.rank != 3 || a.d_k_out.dims[0] != tokens || a.d_k_out.dims[2] != d))
+    return "d_q_out and d_k_out differ in tokens or d";
   auto half = [&](const View& d_out, const View& x, const View& norm, const View& dx, const View& d_norm) {
     if (!d_out) return true;
     if (dx && !same_dims(dx, d_out)) return false;
@@ -204,8 +228,8 @@ Cost RopeBackward::cost(const Args& a) {
 
 std::string RopeBackward::shape(const Args& a) {
   const View& any = a.d_q_out ? a.d_q_out : a.d_k_out;
-  return fmt::format("{} tokens, {}/{}x{}{}", any.dims[0], a.d_q_out ? a.d_q_out.dims[1] : 0, a.d_k_out ? a.d_k_out.dims[1] : 0, any.dims[2],
-                     a.q_norm || a.k_norm ? " norm" : "");
+  return fmt::format("{} tokens, {}/{}x{}{}", any.dims[0], a.d_q_out ? a.d_q_out.dims[1] : 0, a.d_k_out ? a.d_k_out.dims[1] : 0,
+                     any.dims[2], a.q_norm || a.k_norm ? " norm" : "");
 }
 
 // ---- cases
@@ -217,7 +241,7 @@ struct Shape {
   DType type = DType::f32, cache = DType::f32;
   RopePairs pairs = RopePairs::half_split;
   RopeFrequencies frequencies{};
-  std::vector<double> positions{};                             // empty: restarts twice within the batch
+  std::vector<double> positions{};  // empty: restarts twice within the batch
   bool norm = false, write = false, table = false;
   int64_t page = 4;
 };
@@ -225,15 +249,21 @@ struct Shape {
 std::vector<double> positions_of(const Shape& s) {
   if (!s.positions.empty()) return s.positions;
   std::vector<double> p;
-  for (int64_t t = 0; t < s.tokens; ++t) p.push_back(double(t < s.tokens / 3 ? t : t < s.tokens / 2 ? 3 * t + 1000 : t - s.tokens / 2));
+  for (int64_t t = 0; t < s.tokens; ++t)
+    p.push_back(double(t < s.tokens / 3 ? t : t < s.tokens / 2 ? 3 * t + 1000 : t - s.tokens / 2));
   return p;
 }
 
 Rope::Args make(Sampler& r, const Shape& s) {
   const DType exact = s.type == DType::f64 ? DType::f64 : DType::f32;
-  Rope::Args a{.q = r.normal({s.tokens, s.heads, s.d}, s.type), .k = r.normal({s.tokens, s.kv_heads, s.d}, s.type),
-               .positions = {r.values({s.tokens}, DType::i32, positions_of(s))}, .q_out = r.out({s.tokens, s.heads, s.d}, s.type),
-               .k_out = r.out({s.tokens, s.kv_heads, s.d}, s.type), .frequencies = s.frequencies, .rotary_dim = s.rotary, .pairs = s.pairs};
+  Rope::Args a{.q = r.normal({s.tokens, s.heads, s.d}, s.type),
+               .k = r.normal({s.tokens, s.kv_heads, s.d}, s.type),
+               .positions = {r.values({s.tokens}, DType::i32, positions_of(s))},
+               .q_out = r.out({s.tokens, s.heads, s.d}, s.type),
+               .k_out = r.out({s.tokens, s.kv_heads, s.d}, s.type),
+               .frequencies = s.frequencies,
+               .rotary_dim = s.rotary,
+               .pairs = s.pairs};
   if (s.norm) a.q_norm = r.normal({s.d}, exact, 0.2, 1), a.k_norm = r.normal({s.d}, exact, 0.2, 1);
   if (s.table) {
     a.inv_freq = r.out({(s.rotary ? s.rotary : s.d) / 2}, DType::f64);
@@ -257,10 +287,19 @@ const RopeFrequencies kYarn{.theta = 1e6, .scaling = RopeScaling::yarn, .factor 
 RopeBackward::Args make_backward(Sampler& r, const Shape& s) {
   const Rope::Args a = make(r, s);
   const DType exact = s.type == DType::f64 ? DType::f64 : DType::f32;
-  RopeBackward::Args b{.d_q_out = r.normal({s.tokens, s.heads, s.d}, exact), .d_k_out = r.normal({s.tokens, s.kv_heads, s.d}, exact),
-                       .positions = a.positions, .dq = r.normal({s.tokens, s.heads, s.d}, exact, 0.1),
-                       .dk = r.normal({s.tokens, s.kv_heads, s.d}, exact, 0.1), .frequencies = a.frequencies, .inv_freq = a.inv_freq,
-                       .rotary_dim = a.rotary_dim, .pairs = a.pairs, .q = a.q, .k = a.k, .q_norm = a.q_norm, .k_norm = a.k_norm};
+  RopeBackward::Args b{.d_q_out = r.normal({s.tokens, s.heads, s.d}, exact),
+                       .d_k_out = r.normal({s.tokens, s.kv_heads, s.d}, exact),
+                       .positions = a.positions,
+                       .dq = r.normal({s.tokens, s.heads, s.d}, exact, 0.1),
+                       .dk = r.normal({s.tokens, s.kv_heads, s.d}, exact, 0.1),
+                       .frequencies = a.frequencies,
+                       .inv_freq = a.inv_freq,
+                       .rotary_dim = a.rotary_dim,
+                       .pairs = a.pairs,
+                       .q = a.q,
+                       .k = a.k,
+                       .q_norm = a.q_norm,
+                       .k_norm = a.k_norm};
   if (s.norm) b.dq_norm = r.normal({s.d}, exact, 0.1), b.dk_norm = r.normal({s.d}, exact, 0.1);
   return b;
 }
@@ -269,31 +308,38 @@ RopeBackward::Args make_backward(Sampler& r, const Shape& s) {
 
 std::vector<Case<Rope>> Rope::cases() {
   std::vector<Case<Rope>> all;
-  auto add = [&](const char* name, Suite suite, Shape s) { all.push_back({name, suite, [s](Sampler& r) { return make(r, s); }}); };
+  auto add = [&](const char* name, Suite suite, Shape s) {
+    all.push_back({name, suite, [s](Sampler& r) { return make(r, s); }});
+  };
   const Suite edge = Suite::edge;
   add("smoke_half_split", Suite::smoke, {});
   add("smoke_interleaved", Suite::smoke, {.pairs = RopePairs::interleaved});
   add("smoke_norm", Suite::smoke, {.norm = true});
   add("smoke_cache", Suite::smoke, {.write = true});
   add("smoke_f64", Suite::smoke, {.tokens = 3, .heads = 2, .kv_heads = 1, .d = 6, .type = DType::f64, .norm = true});
-  add("edge_f64_interleaved", edge, {.tokens = 3, .d = 8, .rotary = 6, .type = DType::f64, .pairs = RopePairs::interleaved, .frequencies = kYarn});
+  add("edge_f64_interleaved", edge,
+      {.tokens = 3, .d = 8, .rotary = 6, .type = DType::f64, .pairs = RopePairs::interleaved, .frequencies = kYarn});
   add("edge_bf16", edge, {.tokens = 20, .d = 64, .type = DType::bf16, .cache = DType::bf16, .norm = true, .write = true});
   add("edge_cache_f16", edge, {.tokens = 20, .d = 64, .cache = DType::f16, .write = true});
-  add("edge_cache_bf16_norm", edge, {.tokens = 20, .d = 40, .cache = DType::bf16, .pairs = RopePairs::interleaved, .norm = true, .write = true});
+  add("edge_cache_bf16_norm", edge,
+      {.tokens = 20, .d = 40, .cache = DType::bf16, .pairs = RopePairs::interleaved, .norm = true, .write = true});
   add("edge_frequencies_given", edge, {.frequencies = kLlama31, .table = true});
   for (RopePairs pairs : {RopePairs::half_split, RopePairs::interleaved}) {
     const char* style = pairs == RopePairs::half_split ? "half_split" : "interleaved";
     for (int64_t rotary : {2, 8, 20, 24, 38})
-      all.push_back({fmt::format("edge_partial_{}_of_40_{}", rotary, style), edge, [=](Sampler& r) { return make(r, {.d = 40, .rotary = rotary, .pairs = pairs}); }});
+      all.push_back({fmt::format("edge_partial_{}_of_40_{}", rotary, style), edge,
+                     [=](Sampler& r) { return make(r, {.d = 40, .rotary = rotary, .pairs = pairs}); }});
     for (int64_t d : {8, 16, 24, 72, 80, 96, 128, 256})
-      all.push_back({fmt::format("edge_d{}_{}", d, style), edge, [=](Sampler& r) { return make(r, {.d = d, .pairs = pairs, .norm = true, .write = true}); }});
+      all.push_back({fmt::format("edge_d{}_{}", d, style), edge,
+                     [=](Sampler& r) { return make(r, {.d = d, .pairs = pairs, .norm = true, .write = true}); }});
     // Angles of 10^6 radians: computed in f32 they are off by 0.03.
     all.push_back({fmt::format("edge_positions_to_a_million_{}", style), edge, [=](Sampler& r) {
                      return make(r, {.d = 64, .pairs = pairs, .positions = {0, 1, 4095, 131071, 524287, 1000000, 999999}});
                    }});
   }
   add("edge_positions_absurd", edge, {.tokens = 4, .positions = {-1, -131072, 2147483647, -2147483648.0}});
-  add("edge_linear", edge, {.d = 64, .frequencies = {.scaling = RopeScaling::linear, .factor = 4}, .positions = {0, 7, 20000, 40001, 8, 8, 3}});
+  add("edge_linear", edge,
+      {.d = 64, .frequencies = {.scaling = RopeScaling::linear, .factor = 4}, .positions = {0, 7, 20000, 40001, 8, 8, 3}});
   add("edge_llama3", edge, {.d = 128, .frequencies = kLlama31, .positions = {0, 7, 20000, 131071, 8, 8, 3}});
   add("edge_yarn", edge, {.d = 128, .frequencies = kYarn, .positions = {0, 7, 20000, 131071, 8, 8, 3}});
   add("edge_one_token", edge, {.tokens = 1, .heads = 1, .kv_heads = 1, .positions = {5}, .norm = true, .write = true});
@@ -312,7 +358,8 @@ std::vector<Case<Rope>> Rope::cases() {
   all.push_back({"edge_fused_projection_and_token_major_pages", edge, [](Sampler& r) {
                    Rope::Args a = make(r, {.tokens = 11, .heads = 4, .kv_heads = 2, .d = 16, .write = true});
                    View qkv = r.normal({11, (4 + 2) * 16 + 2 * 24}, DType::f32);
-                   a.q = a.q_out = qkv.cols(0, 64).heads(4), a.k = a.k_out = qkv.cols(64, 32).heads(2), a.v = qkv.cols(96, 48).heads(2);
+                   a.q = a.q_out = qkv.cols(0, 64).heads(4), a.k = a.k_out = qkv.cols(64, 32).heads(2),
+                   a.v = qkv.cols(96, 48).heads(2);
                    View pages = r.normal({6, 4, 2, 16}, DType::f32);
                    std::swap(pages.dims[1], pages.dims[2]);
                    std::swap(pages.strides[1], pages.strides[2]);
@@ -321,24 +368,39 @@ std::vector<Case<Rope>> Rope::cases() {
                    for (int64_t t = 0; t < 11; ++t) a.pages.slots.set(double(23 - t), t);
                    return a;
                  }});
-  add("model_smollm2_prefill_512", Suite::model, {.tokens = 512, .heads = 9, .kv_heads = 3, .d = 64, .write = true, .table = true, .page = 64});
-  add("model_smollm2_decode", Suite::model, {.tokens = 1, .heads = 9, .kv_heads = 3, .d = 64, .positions = {4095}, .write = true, .table = true, .page = 64});
-  add("model_qwen3_prefill_64", Suite::model, {.tokens = 64, .heads = 16, .kv_heads = 8, .d = 128, .cache = DType::bf16, .frequencies = {.theta = 1e6}, .norm = true, .write = true, .page = 64});
+  add("model_smollm2_prefill_512", Suite::model,
+      {.tokens = 512, .heads = 9, .kv_heads = 3, .d = 64, .write = true, .table = true, .page = 64});
+  add("model_smollm2_decode", Suite::model,
+      {.tokens = 1, .heads = 9, .kv_heads = 3, .d = 64, .positions = {4095}, .write = true, .table = true, .page = 64});
+  add("model_qwen3_prefill_64", Suite::model,
+      {.tokens = 64,
+       .heads = 16,
+       .kv_heads = 8,
+       .d = 128,
+       .cache = DType::bf16,
+       .frequencies = {.theta = 1e6},
+       .norm = true,
+       .write = true,
+       .page = 64});
   return all;
 }
 
 std::vector<Case<RopeBackward>> RopeBackward::cases() {
   std::vector<Case<RopeBackward>> all;
-  auto add = [&](const char* name, Suite suite, Shape s) { all.push_back({name, suite, [s](Sampler& r) { return make_backward(r, s); }}); };
+  auto add = [&](const char* name, Suite suite, Shape s) {
+    all.push_back({name, suite, [s](Sampler& r) { return make_backward(r, s); }});
+  };
   add("smoke_half_split", Suite::smoke, {});
   add("smoke_norm", Suite::smoke, {.norm = true});
   add("smoke_f64", Suite::smoke, {.tokens = 3, .d = 6, .type = DType::f64, .norm = true});
-  add("edge_interleaved_partial", Suite::edge, {.d = 40, .rotary = 24, .pairs = RopePairs::interleaved, .frequencies = kYarn, .norm = true});
+  add("edge_interleaved_partial", Suite::edge,
+      {.d = 40, .rotary = 24, .pairs = RopePairs::interleaved, .frequencies = kYarn, .norm = true});
   add("edge_bf16_inputs", Suite::edge, {.tokens = 20, .d = 64, .type = DType::bf16, .norm = true});
   add("edge_many_tokens", Suite::edge, {.tokens = 300, .d = 24, .norm = true});
   add("edge_no_tokens", Suite::edge, {.tokens = 0, .norm = true});
   for (int64_t d : {8, 72, 128, 256})
-    all.push_back({fmt::format("edge_d{}", d), Suite::edge, [d](Sampler& r) { return make_backward(r, {.d = d, .norm = true, .table = true}); }});
+    all.push_back({fmt::format("edge_d{}", d), Suite::edge,
+                   [d](Sampler& r) { return make_backward(r, {.d = d, .norm = true, .table = true}); }});
   all.push_back({"edge_keys_only", Suite::edge, [](Sampler& r) {
                    RopeBackward::Args b = make_backward(r, {.norm = true});
                    b.d_q_out = b.dq = b.q = b.q_norm = b.dq_norm = {};
@@ -349,7 +411,8 @@ std::vector<Case<RopeBackward>> RopeBackward::cases() {
                    b.dq = b.dk = {};
                    return b;
                  }});
-  add("model_qwen3_128_tokens", Suite::model, {.tokens = 128, .heads = 16, .kv_heads = 8, .d = 128, .frequencies = {.theta = 1e6}, .norm = true, .table = true});
+  add("model_qwen3_128_tokens", Suite::model,
+      {.tokens = 128, .heads = 16, .kv_heads = 8, .d = 128, .frequencies = {.theta = 1e6}, .norm = true, .table = true});
   return all;
 }
 

@@ -1,7 +1,8 @@
 // rope on a CPU, compiled once per ISA: a token at a time. Its angles are computed once for all heads, in integers: a phase is
-// position * step modulo 2^64, so it is exact where a product of floats has lost all its bits (10^6 radians in f32 are off by 0.03).
-// The phase splits into a quarter turn, which swaps and negates, and a rest of at most an eighth, which f32 polynomials turn into sine
-// and cosine to 1 ulp. That is 32 angles in some 100 ns against 12 heads to turn and write: no table of cosines is kept anywhere.
+// position * step modulo 2^64, so it is exact where a product of floats has lost all its bits (10^6 radians in f32 are off by
+// 0.03). The phase splits into a quarter turn, which swaps and negates, and a rest of at most an eighth, which f32 polynomials
+// turn into sine and cosine to 1 ulp. That is 32 angles in some 100 ns against 12 heads to turn and write: no table of cosines is
+// kept anywhere.
 #include "ops/rope/rope_cpu.h"
 
 #include "tile/cpu/vec.h"
@@ -48,25 +49,26 @@ struct Angles {
   alignas(64) float cosine[kMaxDim], sine[kMaxDim];
 };
 
-RIDGE_INLINE void sincos(Vec x, Vec* sine, Vec* cosine) {      // |x| <= pi / 4; the series' next terms are below 2e-9 and 1e-10
+RIDGE_INLINE void sincos(Vec x, Vec* sine, Vec* cosine) {  // |x| <= pi / 4; the series' next terms are below 2e-9 and 1e-10
   const Vec z = x * x;
   *sine = fma(x * z, polynomial(z, -1.0f / 6, 1.0f / 120, -1.0f / 5040, 1.0f / 362880), x);
   *cosine = fma(z, polynomial(z, -0.5f, 1.0f / 24, -1.0f / 720, 1.0f / 40320, -1.0f / 3628800), broadcast(1));
 }
 
 RIDGE_INLINE void angles(const RopeTurn& t, int64_t token, float sense, Angles& out) {
-  alignas(64) float rest[kMaxDim / 2 + kLanes], odd[kMaxDim / 2 + kLanes], cosine_sign[kMaxDim / 2 + kLanes], sine_sign[kMaxDim / 2 + kLanes];
+  alignas(64) float rest[kMaxDim / 2 + kLanes], odd[kMaxDim / 2 + kLanes], cosine_sign[kMaxDim / 2 + kLanes],
+      sine_sign[kMaxDim / 2 + kLanes];
   const uint64_t position = uint64_t(int64_t(t.positions[token * t.position_stride]));
   for (int64_t i = 0; i < t.half; ++i) {
     const uint32_t turn = uint32_t((position * t.steps[i]) >> 32);
-    const uint32_t quarter = (turn + (1u << 29)) >> 30;        // the nearest; all arithmetic wraps
+    const uint32_t quarter = (turn + (1u << 29)) >> 30;                    // the nearest; all arithmetic wraps
     rest[i] = float(int32_t(turn - (quarter << 30))) * 1.46291807927e-9f;  // 2 pi / 2^32
     odd[i] = float(quarter & 1);
     cosine_sign[i] = 1 - float((quarter + 1) & 2);
     sine_sign[i] = 1 - float(quarter & 2);
   }
   alignas(64) float c[kMaxDim / 2 + kLanes], s[kMaxDim / 2 + kLanes];
-  for (int64_t i = 0; i < t.half; i += kLanes) {               // lanes past half hold rubbish that nobody reads
+  for (int64_t i = 0; i < t.half; i += kLanes) {  // lanes past half hold rubbish that nobody reads
     Vec sine, cosine;
     sincos(load(rest + i), &sine, &cosine);
     const Mask swapped = load(odd + i) == broadcast(1);
@@ -112,7 +114,9 @@ RIDGE_INLINE float inverse_rms(const float* x, int64_t d, float eps) {
 
 RIDGE_INLINE void normalise(const float* w, int64_t d, float eps, float* y) {
   const Vec inv = broadcast(inverse_rms(y, d, eps));
-  each_vec(d, [&](int64_t c, int lanes) { store_at<float>(y, c, load_at<float>(y, c, lanes) * inv * load_at<float>(w, c, lanes), lanes); });
+  each_vec(d, [&](int64_t c, int lanes) {
+    store_at<float>(y, c, load_at<float>(y, c, lanes) * inv * load_at<float>(w, c, lanes), lanes);
+  });
 }
 
 void forward(const RopeCall& a, int64_t from, int64_t to) {
@@ -176,7 +180,9 @@ void backward(const RopeGradCall& a, int64_t from, int64_t to) {
       }
       if (!a.dx.data) continue;
       float* dx = static_cast<float*>(a.dx.data) + t * a.dx.outer + h * a.dx.head;
-      each_vec(d, [&](int64_t c, int lanes) { store_at<float>(dx, c, load_at<float>(dx, c, lanes) + load_at<float>(dy, c, lanes), lanes); });
+      each_vec(d, [&](int64_t c, int lanes) {
+        store_at<float>(dx, c, load_at<float>(dx, c, lanes) + load_at<float>(dy, c, lanes), lanes);
+      });
     }
   }
 }

@@ -7,15 +7,15 @@ namespace ridge {
 
 enum class RopeFloat : uint8_t { f32, f16, bf16 };
 
-struct RopeView {                                              // [tokens, heads, n], or [pages, kv_heads, page, n] with `row` in use
-  void* data;                                                  // null: absent
+struct RopeView {  // [tokens, heads, n], or [pages, kv_heads, page, n] with `row` in use
+  void* data;      // null: absent
   RopeFloat type;
   int64_t outer, head, row;
 };
 
 // steps[i]: frequency i in turns a position, as a 64-bit fraction of a turn. position * step wraps round by itself, exactly.
 struct RopeTurn {
-  const uint64_t* steps;                                       // [half]
+  const uint64_t* steps;  // [half]
   int64_t half, d;
   bool interleaved;
   float m;
@@ -29,16 +29,16 @@ struct RopeCall {
   int64_t heads, kv_heads, dv, page;
   const int64_t* slots;
   int64_t slot_stride;
-  const float *q_norm, *k_norm;                                // [d]; null: none
+  const float *q_norm, *k_norm;  // [d]; null: none
   float eps;
 };
 
-struct RopeGradCall {                                          // q's half of the backward pass, or k's
+struct RopeGradCall {  // q's half of the backward pass, or k's
   RopeTurn turn;
-  RopeView d_out, x, dx;                                       // d_out, dx: f32; dx is added to
+  RopeView d_out, x, dx;  // d_out, dx: f32; dx is added to
   int64_t heads;
   const float* norm;
-  float* d_norm;                                               // [d] of this task alone, overwritten; null: not wanted
+  float* d_norm;  // [d] of this task alone, overwritten; null: not wanted
   float eps;
 };
 

@@ -16,10 +16,12 @@ RIDGE_ISA_TABLES(RopeCpu, rope_cpu)
 namespace {
 
 constexpr int64_t kMaxDim = 512;
-constexpr int64_t kChunk = 8;                                  // tokens a task: some microseconds
-constexpr int64_t kGradChunk = 32;                             // fixed, for the norms' gradients are summed chunk by chunk
+constexpr int64_t kChunk = 8;       // tokens a task: some microseconds
+constexpr int64_t kGradChunk = 32;  // fixed, for the norms' gradients are summed chunk by chunk
 
-bool dense_float(const View& v) { return (v.type == DType::f32 || v.type == DType::f16 || v.type == DType::bf16) && v.rows_dense(); }
+bool dense_float(const View& v) {
+  return (v.type == DType::f32 || v.type == DType::f16 || v.type == DType::bf16) && v.rows_dense();
+}
 bool plain_norm(const View& v) { return !v || (v.type == DType::f32 && v.dense()); }
 
 RopeView rope_view(const View& v) {
@@ -45,7 +47,12 @@ struct Steps {
       rope_frequencies(a.frequencies, view_of(frequency, DType::f64, {half}));
       for (int64_t i = 0; i < half; ++i) of[i] = step_of(frequency[i]);
     }
-    return {of, half, d, a.pairs == RopePairs::interleaved, float(rope_attention_factor(a.frequencies)), a.positions.of.template as<int32_t>(),
+    return {of,
+            half,
+            d,
+            a.pairs == RopePairs::interleaved,
+            float(rope_attention_factor(a.frequencies)),
+            a.positions.of.template as<int32_t>(),
             a.positions.of.strides[0]};
   }
 };
@@ -61,15 +68,26 @@ Verdict takes(const Rope::Args& a) {
 template <Isa isa>
 void launch(Ctx& x, const Rope::Args& a, char*) {
   Steps steps;
-  const RopeCall c{.turn = steps.turn(a, a.q.dims[2]), .q = rope_view(a.q), .k = rope_view(a.k), .v = rope_view(a.v), .q_out = rope_view(a.q_out),
-                   .k_out = rope_view(a.k_out), .k_pages = rope_view(a.k_pages), .v_pages = rope_view(a.v_pages), .heads = a.q.dims[1],
-                   .kv_heads = a.k.dims[1], .dv = a.v ? a.v.dims[2] : 0, .page = a.k_pages ? a.k_pages.dims[2] : 1,
-                   .slots = a.k_pages ? a.pages.slots.as<int64_t>() : nullptr, .slot_stride = a.pages.slots.strides[0],
-                   .q_norm = a.q_norm ? a.q_norm.as<float>() : nullptr, .k_norm = a.k_norm ? a.k_norm.as<float>() : nullptr, .eps = float(a.eps)};
+  const RopeCall c{.turn = steps.turn(a, a.q.dims[2]),
+                   .q = rope_view(a.q),
+                   .k = rope_view(a.k),
+                   .v = rope_view(a.v),
+                   .q_out = rope_view(a.q_out),
+                   .k_out = rope_view(a.k_out),
+                   .k_pages = rope_view(a.k_pages),
+                   .v_pages = rope_view(a.v_pages),
+                   .heads = a.q.dims[1],
+                   .kv_heads = a.k.dims[1],
+                   .dv = a.v ? a.v.dims[2] : 0,
+                   .page = a.k_pages ? a.k_pages.dims[2] : 1,
+                   .slots = a.k_pages ? a.pages.slots.as<int64_t>() : nullptr,
+                   .slot_stride = a.pages.slots.strides[0],
+                   .q_norm = a.q_norm ? a.q_norm.as<float>() : nullptr,
+                   .k_norm = a.k_norm ? a.k_norm.as<float>() : nullptr,
+                   .eps = float(a.eps)};
   const int64_t tokens = a.q.dims[0];
-  x.pool().parallel((tokens + kChunk - 1) / kChunk, [&](int64_t i, int) {
-    rope_cpu(isa).forward(c, i * kChunk, std::min(tokens, (i + 1) * kChunk));
-  });
+  x.pool().parallel((tokens + kChunk - 1) / kChunk,
+                    [&](int64_t i, int) { rope_cpu(isa).forward(c, i * kChunk, std::min(tokens, (i + 1) * kChunk)); });
 }
 
 // ---- backward
@@ -88,16 +106,22 @@ Verdict takes_gradient(const RopeBackward::Args& a) {
   return {};
 }
 
-int64_t workspace(const RopeBackward::Args& a) {               // a gradient of the norm for each chunk
+int64_t workspace(const RopeBackward::Args& a) {  // a gradient of the norm for each chunk
   return a.dq_norm || a.dk_norm ? grad_chunks(a) * any_gradient(a).dims[2] * int64_t(sizeof(float)) : 0;
 }
 
 template <Isa isa>
-void turn_back(Ctx& x, const RopeTurn& turn, const View& d_out, const View& in, const View& dx, const View& norm, const View& d_norm, double eps,
-               float* partials) {
+void turn_back(Ctx& x, const RopeTurn& turn, const View& d_out, const View& in, const View& dx, const View& norm,
+               const View& d_norm, double eps, float* partials) {
   if (!d_out || (!dx && !d_norm)) return;
-  const RopeGradCall c{.turn = turn, .d_out = rope_view(d_out), .x = rope_view(in), .dx = rope_view(dx), .heads = d_out.dims[1],
-                       .norm = norm ? norm.as<float>() : nullptr, .d_norm = nullptr, .eps = float(eps)};
+  const RopeGradCall c{.turn = turn,
+                       .d_out = rope_view(d_out),
+                       .x = rope_view(in),
+                       .dx = rope_view(dx),
+                       .heads = d_out.dims[1],
+                       .norm = norm ? norm.as<float>() : nullptr,
+                       .d_norm = nullptr,
+                       .eps = float(eps)};
   const int64_t tokens = d_out.dims[0], d = d_out.dims[2], chunks = (tokens + kGradChunk - 1) / kGradChunk;
   x.pool().parallel(chunks, [&](int64_t i, int) {
     RopeGradCall mine = c;
@@ -128,7 +152,12 @@ std::span<const Kernel<Rope>> Rope::kernels() {
       {"phase_avx512", Place::cpu, Isa::avx512, Tier::fast, takes, launch<Isa::avx512>, nullptr, speed},
       {"phase_avx2", Place::cpu, Isa::avx2, Tier::fast, takes, launch<Isa::avx2>, nullptr, speed},
       {"phase_portable", Place::cpu, Isa::portable, Tier::general, takes, launch<Isa::portable>, nullptr, speed},
-      {.name = "reference", .place = Place::cpu, .isa = Isa::portable, .tier = Tier::reference, .supports = always<Rope>, .launch = Rope::reference},
+      {.name = "reference",
+       .place = Place::cpu,
+       .isa = Isa::portable,
+       .tier = Tier::reference,
+       .supports = always<Rope>,
+       .launch = Rope::reference},
   };
   return rows;
 }
@@ -138,8 +167,13 @@ std::span<const Kernel<RopeBackward>> RopeBackward::kernels() {
   static const Kernel<RopeBackward> rows[] = {
       {"phase_avx512", Place::cpu, Isa::avx512, Tier::fast, takes_gradient, launch_gradient<Isa::avx512>, workspace, speed},
       {"phase_avx2", Place::cpu, Isa::avx2, Tier::fast, takes_gradient, launch_gradient<Isa::avx2>, workspace, speed},
-      {"phase_portable", Place::cpu, Isa::portable, Tier::general, takes_gradient, launch_gradient<Isa::portable>, workspace, speed},
-      {.name = "reference", .place = Place::cpu, .isa = Isa::portable, .tier = Tier::reference, .supports = always<RopeBackward>,
+      {"phase_portable", Place::cpu, Isa::portable, Tier::general, takes_gradient, launch_gradient<Isa::portable>, workspace,
+       speed},
+      {.name = "reference",
+       .place = Place::cpu,
+       .isa = Isa::portable,
+       .tier = Tier::reference,
+       .supports = always<RopeBackward>,
        .launch = RopeBackward::reference},
   };
   return rows;

@@ -13,7 +13,7 @@ struct Turn {
   int64_t rotary;
   RopePairs pairs;
   double m;
-  std::vector<double> frequency;                               // [rotary / 2]
+  std::vector<double> frequency;  // [rotary / 2]
 
   int64_t u(int64_t i) const { return pairs == RopePairs::half_split ? i : 2 * i; }
   int64_t v(int64_t i) const { return pairs == RopePairs::half_split ? i + rotary / 2 : 2 * i + 1; }
@@ -79,8 +79,8 @@ void forward(const Rope::Args& a, int64_t shift) {
 }
 
 // One of the two halves of the backward pass: q's or k's.
-void turn_back(const Turn& turn, int sense, const View& positions, const View& d_out, const View& x, const View& norm, double eps, const View& dx,
-               const View& d_norm) {
+void turn_back(const Turn& turn, int sense, const View& positions, const View& d_out, const View& x, const View& norm, double eps,
+               const View& dx, const View& d_norm) {
   const int64_t d = d_out.dims[2];
   std::vector<double> dw(d, 0.0);
   for (int64_t t = 0; t < d_out.dims[0]; ++t)
