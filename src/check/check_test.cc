@@ -9,11 +9,19 @@
 namespace ridge {
 namespace {
 
+#ifdef RIDGE_SANITIZED
+constexpr Suite kSuite = Suite::smoke;
+constexpr double kGradFlops = 1e6;
+#else
+constexpr Suite kSuite = Suite::model;
+constexpr double kGradFlops = 1e8;
+#endif
+
 class EveryOp : public testing::TestWithParam<const OpInfo*> {};
 class EveryDifferentiableOp : public testing::TestWithParam<const OpInfo*> {};
 
 TEST_P(EveryOp, RowsKeepTheContract) {
-  const CheckReport r = check_op(*GetParam(), {.suite = Suite::model, .budget_s = 20});
+  const CheckReport r = check_op(*GetParam(), {.suite = kSuite, .budget_s = 20});
   EXPECT_TRUE(r.ok());
   printf("%s", to_text(r).c_str());
 }
@@ -23,7 +31,7 @@ TEST_P(EveryOp, ToleranceRejectsBugs) {
 }
 
 TEST_P(EveryDifferentiableOp, GradientsMatchDifferences) {
-  const GradReport r = grad_op(*GetParam(), {});
+  const GradReport r = grad_op(*GetParam(), {.case_flops = kGradFlops});
   EXPECT_TRUE(r.ok());
   printf("%s", to_text(r).c_str());
 }

@@ -123,7 +123,7 @@ class GradCase {
 
   void forward() {
     for (auto& t : tracked_)
-      if (t->output) memcpy(t->value.data, t->initial.data(), t->initial.size() * 8);
+      if (t->output) std::copy(t->initial.begin(), t->initial.end(), t->value.as<double>());
     acts_.release(0);
     Ctx x(Mode::run, runtime_, acts_);
     op_.reference(x, args_.get(), nullptr);
