@@ -1,0 +1,328 @@
+// The binary as its users meet it, on a tiny random model: every verb, the names in its JSON, and what must agree with what.
+#include "app/cli_testing.h"
+
+#include <sstream>
+
+namespace ridge {
+namespace {
+
+using testing::ElementsAreArray;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+std::vector<double> numbers(const Json& list) {
+  std::vector<double> all;
+  for (const Json& j : list.items()) all.push_back(j.number().value_or(NAN));
+  return all;
+}
+
+std::string text_of(const Json& run, size_t i = 0) { return run["answers"][i].get_string("text"); }
+
+double sum_of(const Json& rows, const char* key) {
+  double sum = 0;
+  for (const Json& row : rows.items()) sum += row.get_number(key, NAN);
+  return sum;
+}
+
+const std::string kText = "the thin hen then hid in the barn; 42 tests later: \xc3\xa9t\xc3\xa9, \xe6\xbc\xa2\xe5\xad\x97.\n";
+
+// ---- run
+
+TEST_F(Cli, RunStreamsItsAnswerAndEndsWithOneLineOfWhatItCost) {
+  const std::string model = tiny();
+  const Outcome r = ridgeline({"run", model, "-p", "the hen", "-n", "12", "-s", "7", "-t", "2"});
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_GT(r.out.size(), 1u);
+  EXPECT_THAT(r.err, HasSubstr("llama 0.0M f32"));
+  EXPECT_THAT(r.err, HasSubstr("prompt 5 tokens"));
+  EXPECT_THAT(r.err, HasSubstr("decode 11 tokens"));
+  EXPECT_THAT(r.err, HasSubstr("% of the bound"));
+  EXPECT_THAT(r.err, HasSubstr("peak memory"));
+  EXPECT_THAT(r.err, HasSubstr(describe_isa()));
+  const Json j = json_of({"run", model, "-p", "the hen", "-n", "12", "-s", "7", "-t", "2"});
+  EXPECT_EQ(text_of(j) + "\n", r.out) << "streamed text and JSON are one";
+}
+
+TEST_F(Cli, RunJsonHasTheDocumentedNames) {
+  const Json j = json_of({"run", tiny(), "-p", "the hen", "-n", "6", "-s", "7", "-t", "1"});
+  EXPECT_THAT(keys_of(j), ElementsAreArray({"model", "isa", "threads", "seed", "raw", "answers", "prompt_tok_s", "decode_tok_s", "bound_tok_s",
+                                            "fraction", "peak_rss_bytes"}));
+  const Json& a = j["answers"][size_t(0)];
+  EXPECT_THAT(keys_of(a), ElementsAreArray({"text", "ids", "logprobs", "finish", "prompt_tokens"}));
+  EXPECT_EQ(a["ids"].size(), 6u);
+  EXPECT_EQ(a["logprobs"].size(), 6u);
+  EXPECT_EQ(a.get_string("finish"), "length");
+  EXPECT_EQ(a.get_int("prompt_tokens", 0), 5);
+  EXPECT_EQ(j.get_int("seed", 0), 7);
+  EXPECT_EQ(j.get_int("threads", 0), 1);
+  EXPECT_EQ(j.get_string("isa"), isa_name(active_isa()));
+  EXPECT_GT(j.get_number("decode_tok_s", 0), 0);
+  EXPECT_GT(j.get_int("peak_rss_bytes", 0), 1 << 20);
+}
+
+TEST_F(Cli, SameSeedSameTextOnAnyNumberOfThreads) {
+  const std::string model = tiny();
+  std::vector<std::string> texts;
+  for (const char* threads : {"1", "2", "1"})
+    texts.push_back(text_of(json_of({"run", model, "-p", "then in the barn", "-n", "40", "-s", "5", "-t", threads})));
+  EXPECT_EQ(texts[0], texts[1]);
+  EXPECT_EQ(texts[0], texts[2]);
+  EXPECT_NE(texts[0], text_of(json_of({"run", model, "-p", "then in the barn", "-n", "40", "-s", "6", "-t", "1"}))) << "the seed is used";
+}
+
+TEST_F(Cli, PromptsOfOneBatchAreAnsweredAsAlone) {
+  const std::string model = tiny(), prompts[] = {"the", "a longer prompt than the others", "in on an er"};
+  Words together = {"run", model, "-n", "24", "-s", "9", "-t", "2"};
+  for (const std::string& p : prompts) together.insert(together.end(), {"-p", p});
+  const Json batch = json_of(together);
+  ASSERT_EQ(batch["answers"].size(), 3u);
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_EQ(text_of(batch, i), text_of(json_of({"run", model, "-n", "24", "-s", "9", "-t", "2", "-p", prompts[i]}))) << i;
+  const Outcome r = ridgeline(together);
+  EXPECT_THAT(r.out, StartsWith("[0] "));
+  EXPECT_THAT(r.out, HasSubstr("\n[2] "));
+}
+
+TEST_F(Cli, RunReadsItsPromptFromAFileOrStandardInput) {
+  const std::string model = tiny(), file = put("prompt.txt", "the hen");
+  const std::string expected = text_of(json_of({"run", model, "-p", "the hen", "-n", "8", "-s", "1", "-t", "1"}));
+  EXPECT_EQ(text_of(json_of({"run", model, "-f", file, "-n", "8", "-s", "1", "-t", "1"})), expected);
+  for (const Words& more : {Words{}, Words{"-f", "-"}}) {
+    Words words = {"run", model, "-n", "8", "-s", "1", "-t", "1"};
+    words.insert(words.end(), more.begin(), more.end());
+    Program p(words, {.ask = true});
+    p.say("the hen");
+    EXPECT_EQ(p.wait().out, expected + "\n");
+  }
+}
+
+TEST_F(Cli, TheChatTemplateIsUsedUnlessRaw) {
+  const std::string model = tiny({.chat_template = "{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}<|end|>"});
+  const Words rest = {"-n", "8", "-s", "1", "-t", "1"};
+  auto run = [&](Words words) {
+    words.insert(words.begin(), {"run", model});
+    words.insert(words.end(), rest.begin(), rest.end());
+    return text_of(json_of(words));
+  };
+  EXPECT_EQ(run({"-p", "hi", "--system", "be"}), run({"--raw", "-p", "[system]be[user]hi<|end|>"}));
+  EXPECT_NE(run({"-p", "hi"}), run({"--raw", "-p", "hi"}));
+}
+
+TEST_F(Cli, TheModelsEndTokenEndsAnAnswer) {
+  const Json free = json_of({"run", tiny(), "-p", "the", "-n", "4", "--temp", "0", "-t", "1"})["answers"][size_t(0)];
+  const int32_t first = int32_t(free["ids"][size_t(0)].integer().value_or(-1));
+  const Json ended = json_of({"run", tiny({.eos = first}), "-p", "the", "-n", "4", "--temp", "0", "-t", "1"})["answers"][size_t(0)];
+  EXPECT_EQ(ended.get_string("finish"), "end");
+  EXPECT_EQ(ended.get_string("text"), "");
+  EXPECT_EQ(ended["ids"].size(), 1u);
+}
+
+TEST_F(Cli, AnswersEndAtTheContext) {
+  const Json a = json_of({"run", tiny(), "-p", "the hen", "-n", "1000", "-c", "16", "-t", "1", "-s", "1"})["answers"][size_t(0)];
+  EXPECT_EQ(a["ids"].size() + 5, 16u);
+  EXPECT_EQ(a.get_string("finish"), "length");
+  const Outcome none = ridgeline({"run", tiny(), "-p", "the hen", "-n", "0", "-t", "1"});
+  EXPECT_EQ(none.code, 0) << none.err;
+  EXPECT_EQ(none.out, "\n");
+}
+
+// ---- score, tokenize
+
+TEST_F(Cli, ScoreAgreesWithItselfAndWithTokenizeAndRun) {
+  const std::string model = tiny();
+  const Json s = json_of({"score", model, "-p", kText, "-t", "2"});
+  EXPECT_THAT(keys_of(s), ElementsAreArray({"ids", "logprobs", "top1", "perplexity"}));
+  const std::vector<double> logprobs = numbers(s["logprobs"]);
+  ASSERT_EQ(logprobs.size() + 1, s["ids"].size());
+  ASSERT_EQ(s["top1"].size(), s["ids"].size());
+  double sum = 0;
+  for (double l : logprobs) {
+    EXPECT_LT(l, 0);
+    sum += l;
+  }
+  EXPECT_NEAR(s.get_number("perplexity", 0), std::exp(-sum / double(logprobs.size())), 1e-9 * std::exp(-sum / double(logprobs.size())));
+
+  const Json t = json_of({"tokenize", model, "-p", kText});
+  EXPECT_THAT(keys_of(t), ElementsAreArray({"ids", "pieces"}));
+  EXPECT_EQ(t["ids"], s["ids"]);
+  EXPECT_EQ(t["pieces"].size(), t["ids"].size());
+
+  // What a greedy run says next is the arg-max after the last position, with the log-probability that score gives it.
+  const Json a = json_of({"run", model, "--raw", "-p", kText, "-n", "2", "--temp", "0", "-t", "1"})["answers"][size_t(0)];
+  EXPECT_EQ(a["ids"][size_t(0)], s["top1"][s["ids"].size() - 1]);
+}
+
+TEST_F(Cli, ScoreTakesTextFromWhereverItIs) {
+  const std::string model = tiny(), file = put("text.txt", kText);
+  const Json expected = json_of({"score", model, "-p", kText, "-t", "1"});
+  EXPECT_EQ(json_of({"score", model, file, "-t", "1"}), expected);
+  EXPECT_EQ(json_of({"score", model, "-f", file, "-t", "1"}), expected);
+  EXPECT_EQ(json_of({"score", model, kText, "-t", "1"}), expected);
+  Program p({"score", model, "-", "-t", "1", "--json"}, {.ask = true});
+  p.say(kText);
+  Result<Json> piped = parse_json(p.wait().out, "stdout", kRequestJson);
+  ASSERT_TRUE(piped.ok());
+  EXPECT_EQ(*piped, expected);
+}
+
+TEST_F(Cli, TokensAreRowsWithoutJson) {
+  const std::string model = tiny();
+  EXPECT_EQ(ridgeline({"tokenize", model, "-p", "the then"}).out, "    259  \"the\"\n    260  \" t\"\n    256  \"he\"\n    110  \"n\"\n");
+  const Outcome s = ridgeline({"score", model, "-p", "the then", "-t", "1"});
+  EXPECT_EQ(std::count(s.out.begin(), s.out.end(), '\n'), 1 + 4 + 2) << s.out;
+  EXPECT_THAT(s.out, HasSubstr("4 tokens, perplexity "));
+}
+
+TEST_F(Cli, SpecialTokensAreTextUnlessAskedFor) {
+  const std::string model = tiny();
+  EXPECT_EQ(json_of({"tokenize", model, "-p", "<|end|>"})["ids"].size(), 7u);
+  EXPECT_EQ(json_of({"tokenize", model, "-p", "<|end|>", "--special"})["ids"], Json(std::vector<int>{265}));
+}
+
+TEST_F(Cli, AFolderGivesWhatTheGgufOfTheSameWeightsGives) {
+  const std::string file = tiny(), folder = hf();
+  const Json a = json_of({"score", file, "-p", kText, "-t", "1"}), b = json_of({"score", folder, "-p", kText, "-t", "1"});
+  EXPECT_EQ(a["ids"], b["ids"]);
+  EXPECT_EQ(a["top1"], b["top1"]);
+  const std::vector<double> la = numbers(a["logprobs"]), lb = numbers(b["logprobs"]);
+  ASSERT_EQ(la.size(), lb.size());
+  for (size_t i = 0; i < la.size(); ++i) EXPECT_NEAR(la[i], lb[i], 2e-5) << i;
+  auto raw = [&](const std::string& model) { return text_of(json_of({"run", model, "--raw", "-p", "the hen", "-n", "16", "--temp", "0", "-t", "1"})); };
+  EXPECT_EQ(raw(file), raw(folder));
+}
+
+TEST_F(Cli, BrokenUtf8IsReplacedAndNeverLeavesAgain) {
+  const std::string model = tiny(), broken = "the \xff\xfe hen \xe6\xbc", file = put("broken.txt", broken);
+  const Json t = json_of({"tokenize", model, "-f", file});
+  EXPECT_EQ(t["ids"], json_of({"tokenize", model, "-p", "the \xef\xbf\xbd\xef\xbf\xbd hen \xef\xbf\xbd"})["ids"]);
+  EXPECT_EQ(json_of({"score", model, "-f", file, "-t", "1"})["ids"], t["ids"]);
+  EXPECT_EQ(json_of({"run", model, "-p", broken, "-n", "4", "-t", "1"})["answers"][size_t(0)]["ids"].size(), 4u);
+}
+
+// ---- plan, bench, info
+
+TEST_F(Cli, PlanAddsUp) {
+  for (const Words& shape : {Words{"-d", "31"}, Words{"-p", "64"}, Words{"-p", "7", "-b", "3", "-d", "9"}}) {
+    Words words = {"plan", tiny(), "-t", "2"};
+    words.insert(words.end(), shape.begin(), shape.end());
+    const Json p = json_of(words);
+    EXPECT_THAT(keys_of(p), ElementsAreArray({"model", "machine", "measured", "tokens", "depth", "bound_s", "predicted_s", "weight_bytes_read", "peak_bytes",
+                                              "weight_bytes", "kv_bytes", "activation_bytes", "batch_bytes", "ops"}));
+    const Json& ops = p["ops"];
+    ASSERT_GT(ops.size(), 4u);
+    for (const Json& op : ops.items()) {
+      EXPECT_THAT(keys_of(op), ElementsAreArray({"op", "shape", "row", "count", "flops", "bytes_read", "bytes_written", "bound_s", "predicted_s", "bound_by", "refused"}));
+      for (const Json& r : op["refused"].items()) EXPECT_THAT(keys_of(r), ElementsAreArray({"row", "reason"}));
+    }
+    EXPECT_NEAR(sum_of(ops, "bound_s"), p.get_number("bound_s", 0), 1e-9 * p.get_number("bound_s", 0));
+    EXPECT_NEAR(sum_of(ops, "predicted_s"), p.get_number("predicted_s", 0), 1e-9 * p.get_number("predicted_s", 0));
+    EXPECT_EQ(p.get_int("peak_bytes", -1), p.get_int("weight_bytes", 0) + p.get_int("kv_bytes", 0) + p.get_int("activation_bytes", 0) + p.get_int("batch_bytes", 0));
+    EXPECT_LE(p.get_int("weight_bytes_read", 0), p.get_int("weight_bytes", 0));
+    EXPECT_GT(p.get_int("weight_bytes_read", 0), 0);
+  }
+}
+
+TEST_F(Cli, PlanOfAConfigAloneEqualsThatOfItsModel) {
+  const std::string folder = hf();
+  Json shape = json_of({"plan", folder + "/config.json", "--type", "f32", "-t", "1"}), model = json_of({"plan", folder, "-t", "1"});
+  EXPECT_EQ(shape["ops"], model["ops"]);
+  EXPECT_EQ(shape["peak_bytes"], model["peak_bytes"]);
+  const Json h200 = json_of({"plan", folder, "--machine", std::string(RIDGE_SOURCE_DIR) + "/machines/h200.json"});
+  EXPECT_EQ(h200.get_string("machine"), "H200");
+}
+
+TEST_F(Cli, BenchNamesItsRowsAsTheFieldDoes) {
+  const Json b = json_of({"bench", tiny(), "-p", "16", "-n", "8", "-d", "0,32", "-r", "3", "-t", "2"});
+  EXPECT_THAT(keys_of(b), ElementsAreArray({"machine", "rows"}));
+  Words tests;
+  for (const Json& row : b["rows"].items()) {
+    EXPECT_THAT(keys_of(row), ElementsAreArray({"model", "test", "threads", "tok_s", "bound_tok_s", "predicted_tok_s", "fraction", "peak_rss_bytes", "rivals"}));
+    EXPECT_THAT(keys_of(row["tok_s"]), ElementsAreArray({"median", "min", "max"}));
+    const double median = row["tok_s"].get_number("median", 0);
+    EXPECT_LE(row["tok_s"].get_number("min", 1e9), median);
+    EXPECT_GE(row["tok_s"].get_number("max", 0), median);
+    EXPECT_NEAR(row.get_number("fraction", 0), median / row.get_number("bound_tok_s", 1), 1e-9);
+    EXPECT_EQ(row.get_int("threads", 0), 2);
+    tests.push_back(row.get_string("test"));
+  }
+  EXPECT_THAT(tests, ElementsAreArray({"pp16", "tg8", "pp16@d32", "tg8@d32"}));
+}
+
+TEST_F(Cli, BenchTablesHaveAsManyColumnsInEveryLine) {
+  for (const auto& [format, separator, rows] : {std::tuple("md", '|', 4), std::tuple("csv", ',', 3)}) {
+    const Outcome r = ridgeline({"bench", tiny(), "-p", "16", "-n", "8", "-r", "1", "-t", "1", "-o", format});
+    EXPECT_EQ(r.code, 0) << r.err;
+    std::istringstream lines(r.out);
+    std::vector<int64_t> columns;
+    for (std::string line; std::getline(lines, line);)
+      if (const int64_t n = std::count(line.begin(), line.end(), separator); n > 1 || columns.size()) columns.push_back(n);
+    ASSERT_EQ(int(columns.size()), rows) << r.out;
+    for (int64_t n : columns) EXPECT_EQ(n, columns[0]) << r.out;
+  }
+}
+
+TEST_F(Cli, InfoSaysWhatTheFileHolds) {
+  const std::string model = tiny();
+  const Json i = json_of({"info", model});
+  EXPECT_THAT(keys_of(i), ElementsAreArray({"path", "family", "label", "parameters", "weight_bytes", "vocab", "context", "kv_bytes_per_token", "chat_template", "config"}));
+  EXPECT_EQ(i.get_int("vocab", 0), 266);
+  EXPECT_EQ(i.get_int("context", 0), 256);
+  EXPECT_EQ(i.get_int("weight_bytes", 0), 4 * i.get_int("parameters", 0));
+  EXPECT_EQ(i.get_int("kv_bytes_per_token", 0), 2 * TinyModel::kLayers * TinyModel::kHeadDim * 2);
+  EXPECT_TRUE(i.get_bool("chat_template", false));
+  const Json t = json_of({"info", model, "--tensors"});
+  double bytes = 0;
+  for (const Json& tensor : t["tensors"].items()) {
+    EXPECT_THAT(keys_of(tensor), ElementsAreArray({"name", "type", "dims", "bytes"}));
+    bytes += tensor.get_number("bytes", 0);
+  }
+  EXPECT_EQ(bytes, i.get_number("weight_bytes", 0));
+  const Outcome plain = ridgeline({"info", model, "--tensors"});
+  EXPECT_THAT(plain.out, HasSubstr("blk.1.ffn_down.weight"));
+}
+
+// ---- doctor, version, help
+
+TEST_F(Cli, DoctorWithoutMeasuringReadsWhatIsKept) {
+  const Json d = json_of({"doctor", "--no-measure", "-t", "2"});
+  EXPECT_THAT(keys_of(d), ElementsAreArray({"machine", "kept", "checks"}));
+  EXPECT_TRUE(d["machine"].get_bool("measured", false));
+  for (const Json& c : d["checks"].items()) EXPECT_THAT(keys_of(c), ElementsAreArray({"what", "value", "advice"}));
+  EXPECT_GT(d["checks"].size(), 3u);
+}
+
+TEST_F(Cli, VersionNamesTheInstructionSetThatIsUsed) {
+  const Json v = json_of({"version"});
+  EXPECT_THAT(keys_of(v), ElementsAreArray({"version", "commit", "compiler", "isa", "cpu", "ops", "models"}));
+  EXPECT_EQ(v.get_string("isa"), isa_name(active_isa()));
+  const Outcome forced = ridgeline({"version"}, {.environment = {{"RIDGE_ISA", "portable"}}});
+  EXPECT_EQ(forced.code, 0);
+  EXPECT_THAT(forced.out, HasSubstr("portable"));
+}
+
+TEST_F(Cli, EveryVerbHasHelp) {
+  const Outcome all = ridgeline({"--help"});
+  EXPECT_EQ(all.code, 0);
+  EXPECT_THAT(all.out, HasSubstr("130 interrupted"));
+  for (const char* verb : {"run", "chat", "plan", "bench", "score", "tokenize", "info", "op", "doctor", "version"}) {
+    EXPECT_THAT(all.out, HasSubstr(verb));
+    const Outcome one = ridgeline({verb, "--help"});
+    EXPECT_EQ(one.code, 0);
+    EXPECT_EQ(one.err, "");
+    EXPECT_THAT(one.out, HasSubstr("Usage: ridgeline " + std::string(verb)));
+  }
+}
+
+TEST_F(Cli, EveryInstructionSetOfThisCpuGivesTheSameScore) {
+  const std::string model = tiny();
+  const std::vector<double> expected = numbers(json_of({"score", model, "-p", kText, "-t", "1"}, {.environment = {{"RIDGE_ISA", "portable"}}})["logprobs"]);
+  for (int isa = 1; isa <= int(detect_isa()); ++isa) {
+    const char* name = isa_name(Isa(isa));
+    const std::vector<double> l = numbers(json_of({"score", model, "-p", kText, "-t", "1"}, {.environment = {{"RIDGE_ISA", name}}})["logprobs"]);
+    ASSERT_EQ(l.size(), expected.size());
+    for (size_t i = 0; i < l.size(); ++i) EXPECT_NEAR(l[i], expected[i], 2e-3) << name << " " << i;
+  }
+}
+
+}  // namespace
+}  // namespace ridge
