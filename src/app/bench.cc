@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <optional>
 
 #include "app/interrupt.h"
 #include "app/loaded.h"
 #include "app/verbs.h"
 #include "base/rng.h"
+#include "check/provenance.h"
 #include "device/topology.h"
+#include "meter/ledger_file.h"
 #include "model/plan.h"
 
 namespace ridge {
@@ -19,7 +22,9 @@ namespace {
 
 struct Row {
   std::string test;
+  int64_t tokens;
   double median, min, max, bound, predicted;                   // tok/s
+  std::string bound_by;
   int64_t rss;
 };
 
@@ -32,20 +37,22 @@ class Bench {
     runner_.pool().grow(state_, runner.options().context);
   }
 
-  Row run(int64_t prompt, int64_t tokens, int64_t depth, int repeats) {
+  // Nothing when Ctrl-C came before a single repeat was whole.
+  std::optional<Row> run(int64_t prompt, int64_t tokens, int64_t depth, int repeats) {
     fill(depth);
     std::vector<double> rates;
     for (int r = -1; r < repeats && !interrupted(); ++r) {     // the first is a warm-up
       cut(depth);
       const auto from = std::chrono::steady_clock::now();
       prompt ? feed(prompt) : decode(tokens);
-      if (r >= 0) rates.push_back(double(prompt + tokens) / seconds(from));
+      if (r >= 0 && !interrupted()) rates.push_back(double(prompt + tokens) / seconds(from));
     }
+    if (rates.empty()) return {};
     std::sort(rates.begin(), rates.end());
     const std::string name = (prompt ? "pp" + std::to_string(prompt) : "tg" + std::to_string(tokens)) + (depth ? "@d" + std::to_string(depth) : "");
-    const auto [bound, predicted] = floors(prompt, tokens, depth);
-    if (rates.empty()) rates.push_back(0);
-    return {name, rates[rates.size() / 2], rates.front(), rates.back(), double(prompt + tokens) / bound, double(prompt + tokens) / predicted, peak_rss_bytes()};
+    Row row{name, prompt + tokens, rates[rates.size() / 2], rates.front(), rates.back(), 0, 0, "", peak_rss_bytes()};
+    floors(prompt, tokens, depth, row);
+    return row;
   }
 
  private:
@@ -58,31 +65,33 @@ class Bench {
     feed(depth - state_.tokens);
   }
   void feed(int64_t n) {
-    for (int64_t chunk; n > 0; n -= chunk) {
+    for (int64_t chunk; n > 0 && !interrupted(); n -= chunk) {
       chunk = std::min(n, runner_.options().step_tokens);
       const Runner::Input in{&state_, std::span(ids_).subspan(state_.tokens, chunk), chunk == n};
       runner_.step({&in, 1});
     }
   }
   void decode(int64_t n) {
-    for (int64_t i = 0; i < n; ++i) {
+    for (int64_t i = 0; i < n && !interrupted(); ++i) {
       const Runner::Input in{&state_, std::span(ids_).subspan(state_.tokens, 1)};
       runner_.step({&in, 1});
     }
   }
-  std::pair<double, double> floors(int64_t prompt, int64_t tokens, int64_t depth) {
-    double bound = 0, predicted = 0;
+  void floors(int64_t prompt, int64_t tokens, int64_t depth, Row& row) {
+    double bound = 0, predicted = 0, most = 0;
     auto add = [&](int64_t queries, int64_t keys, int64_t times) {
       const StepPlan p = plan_step(l_.model, *l_.runtime, l_.machine, {.queries = {int32_t(queries)}, .keys = {int32_t(keys)}, .kv_type = runner_.options().kv_type});
       bound += p.ledger.bound_s() * double(times);
       predicted += p.ledger.predicted_s() * double(times);
+      for (const LedgerLine& line : p.ledger.lines())
+        if (line.bound_s > most) most = line.bound_s, row.bound_by = line.bound_by;
     };
     if (tokens) add(1, depth + (tokens + 1) / 2, tokens);
     for (int64_t done = 0; done < prompt; done += runner_.options().step_tokens) {
       const int64_t chunk = std::min(prompt - done, runner_.options().step_tokens);
       add(chunk, depth + done + chunk, 1);
     }
-    return {bound, predicted};
+    row.bound = double(row.tokens) / bound, row.predicted = double(row.tokens) / predicted;
   }
 
   Loaded& l_;
@@ -95,6 +104,14 @@ Json to_json(const Row& r, const Loaded& l) {
   return Json::object({{"model", l.model.label}, {"test", r.test}, {"threads", l.runtime->pool.threads()},
                        {"tok_s", Json::object({{"median", r.median}, {"min", r.min}, {"max", r.max}})}, {"bound_tok_s", r.bound},
                        {"predicted_tok_s", r.predicted}, {"fraction", r.median / r.bound}, {"peak_rss_bytes", r.rss}, {"rivals", Json::array()}});
+}
+
+// A test of a whole model runs many rows: the level and the threads stand in their place.
+LedgerRow to_ledger(const Row& r, const Loaded& l) {
+  const Provenance from = provenance("");
+  return {.test = r.test, .case_name = l.model.label, .row = fmt::format("{}, {} threads", isa_name(l.runtime->isa), l.runtime->pool.threads()), .device = "cpu",
+          .dtype = l.model.label.substr(l.model.label.rfind(' ') + 1), .time_s = double(r.tokens) / r.median, .bound_s = double(r.tokens) / r.bound,
+          .bound_by = r.bound_by, .fraction = r.median / r.bound, .machine = l.machine.name, .date = from.date, .commit = from.commit, .sources = from.sources};
 }
 
 void print_row(const Row& r, const Loaded& l, const std::string& output) {
@@ -122,20 +139,25 @@ int bench_verb(const BenchVerb& o) {
   Bench bench(l, **runner);
   if (output == "csv") fmt::print("model,bytes,threads,test,tok_s,min,max,bound_tok_s,fraction,peak_rss_bytes\n");
   if (output == "md") fmt::print("{}{}\n\n| model | size | threads | test | tok/s | min - max | bound | of it |\n|---|---|---|---|---|---|---|---|\n", l.machine.name, l.machine.measured ? "" : " (nominal ceilings)");
+  fflush(stdout);
   Json rows = Json::array();
+  std::vector<LedgerRow> kept;
+  auto test = [&](int64_t prompt, int64_t tokens, int64_t depth) {
+    if (prompt + tokens == 0 || interrupted()) return;
+    const std::optional<Row> r = bench.run(prompt, tokens, depth, o.repeats);
+    if (!r) return;
+    if (output != "json") print_row(*r, l, output);
+    rows.push(to_json(*r, l));
+    if (!o.ledger.empty()) kept.push_back(to_ledger(*r, l));
+  };
   for (int64_t depth : o.depths) {
-    std::vector<Row> done;
-    for (int64_t n : o.prompts)
-      if (n > 0 && !interrupted()) done.push_back(bench.run(n, 0, depth, o.repeats));
-    for (int64_t n : o.tokens)
-      if (n > 0 && !interrupted()) done.push_back(bench.run(0, n, depth, o.repeats));
-    for (const Row& r : done) {
-      if (output != "json") print_row(r, l, output);
-      rows.push(to_json(r, l));
-    }
+    for (int64_t n : o.prompts) test(n, 0, depth);
+    for (int64_t n : o.tokens) test(0, n, depth);
   }
   fputs(list_fallbacks(*l.runtime).c_str(), stderr);
   if (output == "json") print_json(Json::object({{"machine", l.machine.name}, {"rows", std::move(rows)}}));
+  if (!o.ledger.empty())
+    if (Status s = update_ledger(o.ledger, kept); !s.ok()) return report(s);
   return interrupted() ? int(Code::interrupted) : 0;
 }
 

@@ -40,7 +40,10 @@ TEST_F(Interrupt, DuringAnAnswerJsonIsStillOneDocument) {
   p.send(SIGINT);
   const Outcome r = p.wait();
   EXPECT_EQ(r.code, 130) << r.err;
-  if (r.out.empty()) return EXPECT_THAT(r.err, HasSubstr("interrupted"));
+  if (r.out.empty()) {
+    EXPECT_THAT(r.err, HasSubstr("interrupted"));
+    return;
+  }
   Result<Json> j = parse_json(r.out, "stdout", kRequestJson);
   ASSERT_TRUE(j.ok()) << r.out;
   EXPECT_EQ((*j)["answers"][size_t(0)].get_string("finish"), "cancelled");

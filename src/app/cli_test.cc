@@ -1,5 +1,6 @@
 // The binary as its users meet it, on a tiny random model: every verb, the names in its JSON, and what must agree with what.
 #include "app/cli_testing.h"
+#include "meter/ledger_file.h"
 
 #include <sstream>
 
@@ -259,6 +260,21 @@ TEST_F(Cli, BenchTablesHaveAsManyColumnsInEveryLine) {
     ASSERT_EQ(int(columns.size()), rows) << r.out;
     for (int64_t n : columns) EXPECT_EQ(n, columns[0]) << r.out;
   }
+}
+
+TEST_F(Cli, BenchKeepsItsRowsInALedger) {
+  const std::string file = at("ledger.jsonl");
+  for (int i = 0; i < 2; ++i) {                                // the newest replaces the older
+    const Outcome r = ridgeline({"bench", tiny(), "-p", "16", "-n", "8", "-r", "1", "-t", "1", "--ledger", file});
+    EXPECT_EQ(r.code, 0) << r.err;
+  }
+  const auto rows = read_ledger(file);
+  ASSERT_TRUE(rows.ok()) << rows.status().sentence();
+  ASSERT_EQ(rows->size(), 2u);
+  EXPECT_EQ((*rows)[0].test, "pp16");
+  EXPECT_EQ((*rows)[1].test, "tg8");
+  EXPECT_EQ((*rows)[0].dtype, "f32");
+  EXPECT_NEAR((*rows)[0].fraction, (*rows)[0].bound_s / (*rows)[0].time_s, 1e-9);
 }
 
 TEST_F(Cli, InfoSaysWhatTheFileHolds) {

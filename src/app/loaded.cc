@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "app/interrupt.h"
 #include "device/topology.h"
 #include "io/tokenizer_load.h"
 #include "meter/measure.h"
@@ -42,6 +43,7 @@ Result<std::unique_ptr<Loaded>> load(const CommonOptions& o) {
                       std::to_string(l->model.vocab) + "; they are not of one model.");
   l->chat_template = load_chat_template(l->source);
   l->runtime = std::make_unique<Runtime>(threads_of(o.threads));
+  if (interrupted()) return interrupted("interrupted while the model was loaded.");
   l->machine = load_or_measure(l->runtime->pool, l->runtime->isa);
   if (Status s = refuse_fallbacks(o, *l); !s.ok()) return s;
   return l;

@@ -1,5 +1,10 @@
 // The ridgeline binary: parses the command line and hands over to a verb. CLI11 is included here and nowhere else.
+#include <signal.h>
+
 #include <CLI/CLI.hpp>
+#include <cstdio>
+#include <new>
+#include <system_error>
 
 #include "app/op_verb.h"
 #include "app/verbs.h"
@@ -43,9 +48,31 @@ void text_input(CLI::App* verb, TextVerb& o) {
   verb->add_flag("--special", o.parse_special, "read <|im_start|> and the like as the tokens they name");
 }
 
+// What was printed lies in a buffer: a full disk shows here at the latest.
+int flushed(int code) {
+  if (fflush(stdout) == 0 && !ferror(stdout)) return code;
+  return report(failed("standard output could not be written to its end; is its disk full?"));
+}
+
+int parse_and_run(CLI::App& app, int argc, char** argv, const int& code) {
+  if (argc > 1 && argv[1][0] != '-' && app.get_subcommands([&](CLI::App* s) { return s->get_name() == argv[1]; }).empty())
+    return report(usage_error(std::string("there is no verb \"") + argv[1] + "\"; `ridgeline --help` lists them."));
+  try {
+    app.parse(argc, argv);
+    return code;
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : int(Code::usage);            // CLI11's own codes (105 and up) are nobody's convention
+  } catch (const std::system_error&) {                         // fmt's, of a stdout that takes no more: flushed() says so
+    return int(Code::failed);
+  } catch (const std::bad_alloc&) {
+    return report(failed("there is not enough memory for this; ask for a smaller context, or free some."));
+  }
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+  signal(SIGPIPE, SIG_DFL);                                    // `| head` ends a verb quietly, whatever the parent ignores
   CLI::App app{"Ridgeline runs, plans, measures and explains foundation models.", "ridgeline"};
   app.require_subcommand(1);
   app.footer("Exit codes: 0 done, 1 failed, 2 usage, 3 the model cannot be loaded, 130 interrupted.");
@@ -144,10 +171,5 @@ int main(int argc, char** argv) {
   v->callback([&] { code = version_verb(version_json); });
 
   if (Result<Isa> isa = choose_isa(getenv("RIDGE_ISA")); !isa) return report(Status(Code::usage, isa.status().sentence()));
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : int(Code::usage);            // CLI11's own codes (105 and up) are nobody's convention
-  }
-  return code;
+  return flushed(parse_and_run(app, argc, argv, code));
 }

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 
+#include "app/interrupt.h"
 #include "app/verbs.h"
 
 namespace ridge {
@@ -20,6 +21,7 @@ Result<std::string> read_all(FILE* f, const std::string& name) {
   std::string text;
   char buffer[1 << 16];
   for (size_t n; (n = fread(buffer, 1, sizeof buffer, f)) > 0;) text.append(buffer, n);
+  if (interrupted()) return interrupted("interrupted before the text was read.");
   if (ferror(f)) return failed(name + " could not be read to its end.");
   return text;
 }

@@ -14,18 +14,22 @@ void sane(JsonFields& f, const DecoderConfig& c, const char* heads_key) {
   if (c.heads % c.kv_heads) f.complain(heads_key, "is not a multiple of the number of key/value heads");
   if (const std::string wrong = check_frequencies(c.rope); !wrong.empty()) f.complain("rope", wrong);
   if (c.head_dim % 2) f.complain(heads_key, "leaves an odd head size, which rotary positions cannot turn");
+  if (!(c.norm_eps > 0 && c.norm_eps < 1)) f.complain("the epsilon of the norms", "is no number between 0 and 1");
 }
 
 void read_hf_scaling(JsonFields& f, const Json& json, const std::string& where, DecoderConfig& c, int64_t context) {
   // transformers 5 gathers theta and scaling in rope_parameters; earlier ones have rope_theta and rope_scaling.
   const bool gathered = json["rope_parameters"].is_object();
-  const Json& scaling = gathered ? json["rope_parameters"] : json["rope_scaling"];
-  c.rope.theta = gathered ? scaling.get_number("rope_theta", 10000) : f.get_number("rope_theta", 10000);
-  if (!scaling.is_object()) return;
-  const std::string type = scaling.get_string("rope_type", scaling.get_string("type", "default"));
-  JsonFields s(scaling, where + ": rope_scaling");
-  if (type == "default") return;
-  if (type == "linear") {
+  const char* key = gathered ? "rope_parameters" : "rope_scaling";
+  const Json& scaling = json[key];
+  if (!gathered) c.rope.theta = f.get_number("rope_theta", 10000);
+  if (scaling.is_null()) return;
+  if (!scaling.is_object()) return f.complain(key, "is no object");
+  JsonFields s(scaling, where + ": " + key);
+  if (gathered) c.rope.theta = s.get_number("rope_theta", 10000);
+  const std::string type = s.get_string("rope_type", scaling.get_string("type", "default"));
+  if (type == "default") {
+  } else if (type == "linear") {
     c.rope.scaling = RopeScaling::linear;
     c.rope.factor = s.need_number("factor");
   } else if (type == "llama3") {
@@ -45,9 +49,9 @@ void read_hf_scaling(JsonFields& f, const Json& json, const std::string& where, 
     c.rope.mscale = s.get_number("mscale", 0);
     c.rope.mscale_all_dim = s.get_number("mscale_all_dim", 0);
   } else {
-    f.complain("rope_scaling", "is of type " + quoted(type) + ", and this build knows linear, llama3 and yarn");
+    f.complain(key, "is of type " + quoted(type) + ", and this build knows linear, llama3 and yarn");
   }
-  if (!s.status().ok()) f.complain("rope_scaling", s.status().sentence());
+  if (!s.status().ok()) f.complain(key, s.status().sentence());
 }
 
 // headed: the checkpoint has a head of its own, or none that could say (a shape); then silence means untied.
@@ -60,6 +64,7 @@ void read_hf(JsonFields& f, const Json& json, const std::string& where, bool hea
   c.ffn = f.need_int("intermediate_size", 1, kMostDim);
   c.context = f.get_int("max_position_embeddings", 2048, 1);
   if (!f.status().ok()) return;
+  if (!f.has("head_dim") && c.dim % c.heads) f.complain("num_attention_heads", "does not divide hidden_size, and there is no head_dim");
   c.head_dim = f.get_int("head_dim", c.dim / c.heads, 2, 1024);
   c.norm_eps = f.get_number("rms_norm_eps", 1e-6);
   c.tied = f.get_bool("tie_word_embeddings", !headed);
@@ -92,6 +97,8 @@ void read_gguf(JsonFields& f, const std::string& a, DecoderConfig& c) {
   c.ffn = f.need_int(a + ".feed_forward_length", 1, kMostDim);
   c.context = f.get_int(a + ".context_length", 2048, 1);
   if (!f.status().ok()) return;
+  if (!f.has(a + ".attention.key_length") && c.dim % c.heads)
+    f.complain(a + ".attention.head_count", "does not divide the embedding length, and there is no attention.key_length");
   c.head_dim = f.get_int(a + ".attention.key_length", c.dim / c.heads, 2, 1024);
   if (f.get_int(a + ".attention.value_length", c.head_dim) != c.head_dim)
     f.complain(a + ".attention.value_length", "differs from the key length, which this family does not know");
@@ -135,7 +142,9 @@ Result<DecoderConfig> read_decoder_config(const Source& source, DecoderConfig c)
     if (f.status().ok()) sane(f, c, (a + ".attention.head_count").c_str());
   } else {
     read_hf(f, source.config, source.config_name, source.kind == Source::Kind::shape || source.tensors.find("lm_head.weight"), c);
-    if (f.status().ok()) c.rotary_dim = int64_t(double(c.head_dim) * f.get_number("partial_rotary_factor", 1)) / 2 * 2;
+    const double part = f.get_number("partial_rotary_factor", 1);
+    if (!(part > 0 && part <= 1)) f.complain("partial_rotary_factor", "is no number above 0 and at most 1");
+    if (f.status().ok()) c.rotary_dim = std::max<int64_t>(2, int64_t(double(c.head_dim) * part) / 2 * 2);
     if (f.status().ok()) sane(f, c, "num_attention_heads");
   }
   if (!f.status().ok()) return Status(Code::unloadable, f.status().sentence());
