@@ -11,8 +11,14 @@
 namespace ridge {
 
 SamplingParams params_of(const SamplingOptions& o, int64_t seed) {
-  return {.temperature = o.temperature, .top_k = o.top_k, .top_p = o.top_p, .min_p = o.min_p, .repetition = o.repetition_penalty,
-          .presence = o.presence_penalty, .frequency = o.frequency_penalty, .seed = seed};
+  return {.temperature = o.temperature,
+          .top_k = o.top_k,
+          .top_p = o.top_p,
+          .min_p = o.min_p,
+          .repetition = o.repetition_penalty,
+          .presence = o.presence_penalty,
+          .frequency = o.frequency_penalty,
+          .seed = seed};
 }
 
 int64_t seed_of(const SamplingOptions& o) {
@@ -35,7 +41,7 @@ Result<std::vector<Answer>> answer(const Loaded& l, Runner& runner, const std::v
   std::vector<Answer> answers(requests.size());
   std::vector<Detokenizer> text(requests.size(), Detokenizer(*l.tokenizer));
   for (size_t i = 0; i < requests.size(); ++i) {
-    Result<int64_t> number = generator.submit(requests[i]);    // numbers count from 0 in this order
+    Result<int64_t> number = generator.submit(requests[i]);  // numbers count from 0 in this order
     if (!number) return number.status();
     answers[i].prompt_tokens = int64_t(requests[i].ids.size());
     times.prompt_tokens += answers[i].prompt_tokens;
@@ -72,7 +78,8 @@ Result<std::vector<Answer>> answer(const Loaded& l, Runner& runner, const std::v
 
 double decode_bound(const Loaded& l, Runner& runner, const AnswerTimes& t) {
   const int64_t depth = std::min(t.prompt_tokens + t.decode_tokens / 2 + 1, runner.options().context);
-  const StepPlan p = plan_step(l.model, *l.runtime, l.machine, {.queries = {1}, .keys = {int32_t(depth)}, .kv_type = runner.options().kv_type});
+  const StepPlan p =
+      plan_step(l.model, *l.runtime, l.machine, {.queries = {1}, .keys = {int32_t(depth)}, .kv_type = runner.options().kv_type});
   return 1 / p.ledger.bound_s();
 }
 
@@ -81,7 +88,9 @@ std::string summary(const Loaded& l, Runner& runner, const AnswerTimes& t) {
   if (t.decode_tokens > 0) {
     const double rate = double(t.decode_tokens) / t.decode_s;
     s += fmt::format(", decode {} tokens {:.1f} tok/s", t.decode_tokens, rate);
-    if (runner.options().sequences == 1) s += fmt::format(", {:.0f} % of the bound{}", 100 * rate / decode_bound(l, runner, t), l.machine.measured ? "" : " (nominal)");
+    if (runner.options().sequences == 1)
+      s += fmt::format(", {:.0f} % of the bound{}", 100 * rate / decode_bound(l, runner, t),
+                       l.machine.measured ? "" : " (nominal)");
   }
   return s + fmt::format(", peak memory {:.0f} MB", double(peak_rss_bytes()) / 1e6);
 }

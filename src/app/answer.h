@@ -11,7 +11,7 @@
 namespace ridge {
 
 SamplingParams params_of(const SamplingOptions& o, int64_t seed);
-int64_t seed_of(const SamplingOptions& o);                     // the clock's where none was asked for
+int64_t seed_of(const SamplingOptions& o);  // the clock's where none was asked for
 
 // The prompt's tokens: the conversation through the model's chat template, or the text of its last message where there is none.
 Result<std::vector<int32_t>> prompt_ids(const Loaded& l, const std::vector<Message>& messages);
@@ -25,7 +25,7 @@ struct Answer {
 };
 
 struct AnswerTimes {
-  double prompt_s = 0, decode_s = 0;                           // until the first token of the last prompt; after it
+  double prompt_s = 0, decode_s = 0;  // until the first token of the last prompt; after it
   int64_t prompt_tokens = 0, decode_tokens = 0;
 };
 

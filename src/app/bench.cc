@@ -23,17 +23,20 @@ namespace {
 struct Row {
   std::string test;
   int64_t tokens;
-  double median, min, max, bound, predicted;                   // tok/s
+  double median, min, max, bound, predicted;  // tok/s
   std::string bound_by;
   int64_t rss;
 };
 
-double seconds(std::chrono::steady_clock::time_point from) { return std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count(); }
+double seconds(std::chrono::steady_clock::time_point from) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
+}
 
 class Bench {
  public:
   Bench(Loaded& l, Runner& runner) : l_(l), runner_(runner) {
-    for (size_t i = 0; i < size_t(runner.options().context); ++i) ids_.push_back(int32_t(uniform({.seed = 1}, i) * double(l.model.vocab)));
+    for (size_t i = 0; i < size_t(runner.options().context); ++i)
+      ids_.push_back(int32_t(uniform({.seed = 1}, i) * double(l.model.vocab)));
     runner_.pool().grow(state_, runner.options().context);
   }
 
@@ -41,7 +44,7 @@ class Bench {
   std::optional<Row> run(int64_t prompt, int64_t tokens, int64_t depth, int repeats) {
     fill(depth);
     std::vector<double> rates;
-    for (int r = -1; r < repeats && !interrupted(); ++r) {     // the first is a warm-up
+    for (int r = -1; r < repeats && !interrupted(); ++r) {  // the first is a warm-up
       cut(depth);
       const auto from = std::chrono::steady_clock::now();
       prompt ? feed(prompt) : decode(tokens);
@@ -49,7 +52,8 @@ class Bench {
     }
     if (rates.empty()) return {};
     std::sort(rates.begin(), rates.end());
-    const std::string name = (prompt ? "pp" + std::to_string(prompt) : "tg" + std::to_string(tokens)) + (depth ? "@d" + std::to_string(depth) : "");
+    const std::string name =
+        (prompt ? "pp" + std::to_string(prompt) : "tg" + std::to_string(tokens)) + (depth ? "@d" + std::to_string(depth) : "");
     Row row{name, prompt + tokens, rates[rates.size() / 2], rates.front(), rates.back(), 0, 0, "", peak_rss_bytes()};
     floors(prompt, tokens, depth, row);
     return row;
@@ -80,7 +84,9 @@ class Bench {
   void floors(int64_t prompt, int64_t tokens, int64_t depth, Row& row) {
     double bound = 0, predicted = 0, most = 0;
     auto add = [&](int64_t queries, int64_t keys, int64_t times) {
-      const StepPlan p = plan_step(l_.model, *l_.runtime, l_.machine, {.queries = {int32_t(queries)}, .keys = {int32_t(keys)}, .kv_type = runner_.options().kv_type});
+      const StepPlan p =
+          plan_step(l_.model, *l_.runtime, l_.machine,
+                    {.queries = {int32_t(queries)}, .keys = {int32_t(keys)}, .kv_type = runner_.options().kv_type});
       bound += p.ledger.bound_s() * double(times);
       predicted += p.ledger.predicted_s() * double(times);
       for (const LedgerLine& line : p.ledger.lines())
@@ -101,26 +107,44 @@ class Bench {
 };
 
 Json to_json(const Row& r, const Loaded& l) {
-  return Json::object({{"model", l.model.label}, {"test", r.test}, {"threads", l.runtime->pool.threads()},
-                       {"tok_s", Json::object({{"median", r.median}, {"min", r.min}, {"max", r.max}})}, {"bound_tok_s", r.bound},
-                       {"predicted_tok_s", r.predicted}, {"fraction", r.median / r.bound}, {"peak_rss_bytes", r.rss}, {"rivals", Json::array()}});
+  return Json::object({{"model", l.model.label},
+                       {"test", r.test},
+                       {"threads", l.runtime->pool.threads()},
+                       {"tok_s", Json::object({{"median", r.median}, {"min", r.min}, {"max", r.max}})},
+                       {"bound_tok_s", r.bound},
+                       {"predicted_tok_s", r.predicted},
+                       {"fraction", r.median / r.bound},
+                       {"peak_rss_bytes", r.rss},
+                       {"rivals", Json::array()}});
 }
 
 // A test of a whole model runs many rows: the level and the threads stand in their place.
 LedgerRow to_ledger(const Row& r, const Loaded& l) {
   const Provenance from = provenance("");
-  return {.test = r.test, .case_name = l.model.label, .row = fmt::format("{}, {} threads", isa_name(l.runtime->isa), l.runtime->pool.threads()), .device = "cpu",
-          .dtype = l.model.label.substr(l.model.label.rfind(' ') + 1), .time_s = double(r.tokens) / r.median, .bound_s = double(r.tokens) / r.bound,
-          .bound_by = r.bound_by, .fraction = r.median / r.bound, .machine = l.machine.name, .date = from.date, .commit = from.commit, .sources = from.sources};
+  return {.test = r.test,
+          .case_name = l.model.label,
+          .row = fmt::format("{}, {} threads", isa_name(l.runtime->isa), l.runtime->pool.threads()),
+          .device = "cpu",
+          .dtype = l.model.label.substr(l.model.label.rfind(' ') + 1),
+          .time_s = double(r.tokens) / r.median,
+          .bound_s = double(r.tokens) / r.bound,
+          .bound_by = r.bound_by,
+          .fraction = r.median / r.bound,
+          .machine = l.machine.name,
+          .date = from.date,
+          .commit = from.commit,
+          .sources = from.sources};
 }
 
 void print_row(const Row& r, const Loaded& l, const std::string& output) {
   const int threads = l.runtime->pool.threads();
   if (output == "csv")
-    fmt::print("{},{},{},{},{:.3f},{:.3f},{:.3f},{:.3f},{:.4f},{}\n", l.model.label, l.model.weight_bytes, threads, r.test, r.median, r.min, r.max, r.bound, r.median / r.bound, r.rss);
+    fmt::print("{},{},{},{},{:.3f},{:.3f},{:.3f},{:.3f},{:.4f},{}\n", l.model.label, l.model.weight_bytes, threads, r.test,
+               r.median, r.min, r.max, r.bound, r.median / r.bound, r.rss);
   else
-    fmt::print("| {:<24} | {:>8.1f} MB | {:>7} | {:>12} | {:>9.2f} | {:>8.2f} - {:>8.2f} | {:>9.1f} | {:>6.1f} % |\n", l.model.label, double(l.model.weight_bytes) / 1e6, threads,
-               r.test, r.median, r.min, r.max, r.bound, 100 * r.median / r.bound);
+    fmt::print("| {:<24} | {:>8.1f} MB | {:>7} | {:>12} | {:>9.2f} | {:>8.2f} - {:>8.2f} | {:>9.1f} | {:>6.1f} % |\n",
+               l.model.label, double(l.model.weight_bytes) / 1e6, threads, r.test, r.median, r.min, r.max, r.bound,
+               100 * r.median / r.bound);
   fflush(stdout);
 }
 
@@ -132,13 +156,18 @@ int bench_verb(const BenchVerb& o) {
   Result<std::unique_ptr<Loaded>> loaded = load(o);
   if (!loaded) return report(loaded.status());
   Loaded& l = **loaded;
-  const int64_t longest = std::max(*std::max_element(o.prompts.begin(), o.prompts.end()), *std::max_element(o.tokens.begin(), o.tokens.end())) +
-                          *std::max_element(o.depths.begin(), o.depths.end());
-  Result<std::unique_ptr<Runner>> runner = Runner::make(l.model, *l.runtime, {.context = std::max<int64_t>(longest, 8), .kv_type = kv_dtype(o.kv_type)});
+  const int64_t longest =
+      std::max(*std::max_element(o.prompts.begin(), o.prompts.end()), *std::max_element(o.tokens.begin(), o.tokens.end())) +
+      *std::max_element(o.depths.begin(), o.depths.end());
+  Result<std::unique_ptr<Runner>> runner =
+      Runner::make(l.model, *l.runtime, {.context = std::max<int64_t>(longest, 8), .kv_type = kv_dtype(o.kv_type)});
   if (!runner) return report(runner.status());
   Bench bench(l, **runner);
   if (output == "csv") fmt::print("model,bytes,threads,test,tok_s,min,max,bound_tok_s,fraction,peak_rss_bytes\n");
-  if (output == "md") fmt::print("{}{}\n\n| model | size | threads | test | tok/s | min - max | bound | of it |\n|---|---|---|---|---|---|---|---|\n", l.machine.name, l.machine.measured ? "" : " (nominal ceilings)");
+  if (output == "md")
+    fmt::print(
+        "{}{}\n\n| model | size | threads | test | tok/s | min - max | bound | of it |\n|---|---|---|---|---|---|---|---|\n",
+        l.machine.name, l.machine.measured ? "" : " (nominal ceilings)");
   fflush(stdout);
   Json rows = Json::array();
   std::vector<LedgerRow> kept;

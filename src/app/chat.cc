@@ -42,11 +42,13 @@ int chat_verb(const ChatVerb& o) {
   Result<std::unique_ptr<Loaded>> loaded = load(o);
   if (!loaded) return report(loaded.status());
   Loaded& l = **loaded;
-  Result<std::unique_ptr<Runner>> runner = Runner::make(l.model, *l.runtime, {.context = o.context, .kv_type = kv_dtype(o.kv_type)});
+  Result<std::unique_ptr<Runner>> runner =
+      Runner::make(l.model, *l.runtime, {.context = o.context, .kv_type = kv_dtype(o.kv_type)});
   if (!runner) return report(runner.status());
   Conversation c{.system = o.system, .messages = {}, .tokens = o.tokens, .sampling = o.sampling};
   LineEditor editor(chat_history_file());
-  if (isatty(STDIN_FILENO)) fmt::print("{}, {} tokens of context. /help lists the commands.\n", l.model.label, (*runner)->options().context);
+  if (isatty(STDIN_FILENO))
+    fmt::print("{}, {} tokens of context. /help lists the commands.\n", l.model.label, (*runner)->options().context);
   bool leaving = false;
   for (std::string line;;) {
     const LineEditor::Event event = editor.read(line);
@@ -57,13 +59,15 @@ int chat_verb(const ChatVerb& o) {
     std::string output;
     Result<ChatStep> step = chat_command(c, line, output);
     say(output);
-    if (!step.ok()) report(step.status());
-    else if (*step == ChatStep::leave) return 0;
+    if (!step.ok())
+      report(step.status());
+    else if (*step == ChatStep::leave)
+      return 0;
     else if (*step == ChatStep::say) {
       c.messages.push_back({"user", line});
       if (Status s = turn(l, **runner, c); !s.ok()) {
         report(s);
-        c.messages.pop_back();                                 // the message was not answered: it can be said again, shorter
+        c.messages.pop_back();  // the message was not answered: it can be said again, shorter
       }
     }
   }

@@ -16,7 +16,8 @@ constexpr const char* kHelp =
     "/help             this list\n"
     "/clear            forget the conversation\n"
     "/system TEXT      set the system message (none: remove it); the conversation starts anew\n"
-    "/set NAME VALUE   temperature, top_k, top_p, min_p, repetition_penalty, presence_penalty, frequency_penalty, seed or tokens\n"
+    "/set NAME VALUE   temperature, top_k, top_p, min_p, repetition_penalty, presence_penalty, frequency_penalty, seed or "
+    "tokens\n"
     "/show             the settings and the length of the conversation\n"
     "/save FILE        write the conversation as JSON\n"
     "/load FILE        read one\n"
@@ -36,8 +37,12 @@ struct Setting {
 };
 
 template <class T>
-Setting setting(const char* name, double low, double high, T SamplingOptions::* member) {
-  return {name, low, high, std::is_integral_v<T>, [member](Conversation& c, double v) { c.sampling.*member = T(v); },
+Setting setting(const char* name, double low, double high, T SamplingOptions::*member) {
+  return {name,
+          low,
+          high,
+          std::is_integral_v<T>,
+          [member](Conversation& c, double v) { c.sampling.*member = T(v); },
           [member](const Conversation& c) { return double(c.sampling.*member); }};
 }
 
@@ -51,7 +56,8 @@ const std::vector<Setting>& settings() {
       setting("presence_penalty", -100, 100, &SamplingOptions::presence_penalty),
       setting("frequency_penalty", -100, 100, &SamplingOptions::frequency_penalty),
       setting("seed", -1, 9e15, &SamplingOptions::seed),
-      {"tokens", 1, 1 << 24, true, [](Conversation& c, double v) { c.tokens = int64_t(v); }, [](const Conversation& c) { return double(c.tokens); }},
+      {"tokens", 1, 1 << 24, true, [](Conversation& c, double v) { c.tokens = int64_t(v); },
+       [](const Conversation& c) { return double(c.tokens); }},
   };
   return all;
 }
@@ -81,7 +87,8 @@ Status set(Conversation& c, const std::string& rest) {
 }
 
 std::string show(const Conversation& c) {
-  std::string text = fmt::format("system message      {}\nmessages            {}\n", c.system.empty() ? "none" : c.system, c.messages.size());
+  std::string text =
+      fmt::format("system message      {}\nmessages            {}\n", c.system.empty() ? "none" : c.system, c.messages.size());
   for (const Setting& s : settings()) text += fmt::format("{:<19} {}\n", s.name, s.get(c));
   return text;
 }
@@ -100,13 +107,20 @@ Result<ChatStep> chat_command(Conversation& c, const std::string& line, std::str
   const std::string verb = trimmed(line.substr(0, space)), rest = space == std::string::npos ? "" : trimmed(line.substr(space));
   Status s;
   if (verb == "/bye") return ChatStep::leave;
-  if (verb == "/help") output = kHelp;
-  else if (verb == "/clear") c.messages.clear(), output = "The conversation is forgotten.\n";
-  else if (verb == "/system") c.messages.clear(), c.system = rest, output = rest.empty() ? "No system message.\n" : "The system message is set.\n";
-  else if (verb == "/set") s = set(c, rest);
-  else if (verb == "/show") output = show(c);
-  else if ((verb == "/save" || verb == "/load") && rest.empty()) s = usage_error(verb + " takes a file.");
-  else if (verb == "/save") s = save_conversation(c, rest), output = "Saved to " + rest + ".\n";
+  if (verb == "/help")
+    output = kHelp;
+  else if (verb == "/clear")
+    c.messages.clear(), output = "The conversation is forgotten.\n";
+  else if (verb == "/system")
+    c.messages.clear(), c.system = rest, output = rest.empty() ? "No system message.\n" : "The system message is set.\n";
+  else if (verb == "/set")
+    s = set(c, rest);
+  else if (verb == "/show")
+    output = show(c);
+  else if ((verb == "/save" || verb == "/load") && rest.empty())
+    s = usage_error(verb + " takes a file.");
+  else if (verb == "/save")
+    s = save_conversation(c, rest), output = "Saved to " + rest + ".\n";
   else if (verb == "/load") {
     Result<Conversation> loaded = load_conversation(rest);
     if (loaded.ok()) c = *loaded, output = fmt::format("{} messages.\n", c.messages.size());
@@ -126,7 +140,8 @@ Status save_conversation(const Conversation& c, const std::string& path) {
   for (const Setting& s : settings()) values.set(s.name, s.whole ? Json(int64_t(s.get(c))) : Json(s.get(c)));
   Result<NewFile> file = NewFile::create(path);
   if (!file) return file.status();
-  const std::string text = to_text(Json::object({{"system", c.system}, {"messages", std::move(messages)}, {"settings", std::move(values)}}), 2) + "\n";
+  const std::string text =
+      to_text(Json::object({{"system", c.system}, {"messages", std::move(messages)}, {"settings", std::move(values)}}), 2) + "\n";
   if (Status s = file->write(text); !s.ok()) return s;
   return file->commit();
 }
@@ -134,7 +149,9 @@ Status save_conversation(const Conversation& c, const std::string& path) {
 Result<Conversation> load_conversation(const std::string& path) {
   Result<Json> json = read_json(path, kRequestJson);
   if (!json) return json.status();
-  const auto refuse = [&](const std::string& why) { return failed(path + " is no conversation: " + why + "; /save writes such files."); };
+  const auto refuse = [&](const std::string& why) {
+    return failed(path + " is no conversation: " + why + "; /save writes such files.");
+  };
   const Json &messages = (*json)["messages"], &system = (*json)["system"], &values = (*json)["settings"];
   if (!messages.is_array()) return refuse("it has no list of messages");
   if (!system.is_string() && !system.is_null()) return refuse("its system message is not a text");
@@ -143,7 +160,8 @@ Result<Conversation> load_conversation(const std::string& path) {
   c.system = json->get_string("system");
   for (const Json& m : messages.items()) {
     const std::string *role = m["role"].string(), *content = m["content"].string();
-    if (!role || !content || (*role != "user" && *role != "assistant")) return refuse("a message needs the role user or assistant and a content");
+    if (!role || !content || (*role != "user" && *role != "assistant"))
+      return refuse("a message needs the role user or assistant and a content");
     c.messages.push_back({*role, *content});
   }
   for (const auto& [name, value] : values.members()) {

@@ -11,14 +11,14 @@ namespace ridge {
 
 struct Conversation {
   std::string system;
-  std::vector<Message> messages;                               // user and assistant in turn
-  int64_t tokens = 1024;                                       // of an answer at most
+  std::vector<Message> messages;  // user and assistant in turn
+  int64_t tokens = 1024;          // of an answer at most
   SamplingOptions sampling;
 
-  std::vector<Message> all() const;                            // with the system message in front, where there is one
+  std::vector<Message> all() const;  // with the system message in front, where there is one
 };
 
-enum class ChatStep : uint8_t { say, handled, leave };         // a message for the model; a command, done; /bye
+enum class ChatStep : uint8_t { say, handled, leave };  // a message for the model; a command, done; /bye
 
 // Carries out a line that starts with '/'; `output` receives what to show. Errors are sentences, and the conversation stays as it was.
 Result<ChatStep> chat_command(Conversation& c, const std::string& line, std::string& output);

@@ -234,10 +234,10 @@ std::string on_terminal(const std::string& history, const std::vector<Typed>& st
   if (child == 0) {
     termios t{};
     tcgetattr(STDIN_FILENO, &t);
-    t.c_iflag |= IUTF8;                                        // as real terminals are: keys typed before the editor reads count too
+    t.c_iflag |= IUTF8;  // as real terminals are: keys typed before the editor reads count too
     tcsetattr(STDIN_FILENO, TCSANOW, &t);
     setenv("TERM", "xterm", 1);
-    setenv("HOME", folder().c_str(), 1);                       // nobody's .editrc
+    setenv("HOME", folder().c_str(), 1);  // nobody's .editrc
     talk(history);
   }
   std::string all;
@@ -249,7 +249,7 @@ std::string on_terminal(const std::string& history, const std::vector<Typed>& st
       char buffer[4096];
       if (poll(&p, 1, 1000) <= 0) continue;
       const ssize_t n = read(terminal, buffer, sizeof buffer);
-      if (n <= 0) break;                                       // the child has closed its side
+      if (n <= 0) break;  // the child has closed its side
       all.append(buffer, size_t(n));
     }
     const size_t at = all.find(text, seen);
@@ -262,7 +262,7 @@ std::string on_terminal(const std::string& history, const std::vector<Typed>& st
     until(step.then);
     if (step.then.starts_with('<') && step.then != "<left>") until("\n> ");  // a Ctrl-C before the prompt would be of the answer
   }
-  kill(child, SIGKILL);                                        // no effect on one that has left
+  kill(child, SIGKILL);  // no effect on one that has left
   int status = 0;
   waitpid(child, &status, 0);
   close(terminal);
@@ -305,9 +305,9 @@ TEST(LineEditor, APipeGivesItsLinesAndNoPrompt) {
 
 TEST(LineEditor, ATerminalEditsUtf8AndRemembersAcrossSessions) {
   const std::string history = folder() + "/state/ridgeline/history";
-  on_terminal(history, {{"Grü\x7f\x7füße\n", "<Güße>"},                                  // backspace takes whole characters
+  on_terminal(history, {{"Grü\x7f\x7füße\n", "<Güße>"},  // backspace takes whole characters
                         {"second\n", "<second>"},
-                        {"\x1b[A\x1b[A\n", "<Güße>"},                                    // up, up
+                        {"\x1b[A\x1b[A\n", "<Güße>"},  // up, up
                         {"lo\\\n", ". "},
                         {"ng\n", "<lo/ng>"},
                         {"\"\"\"\n", ". "},
@@ -317,7 +317,7 @@ TEST(LineEditor, ATerminalEditsUtf8AndRemembersAcrossSessions) {
                         {"\x04", "<left>"}});
   struct stat info {};
   ASSERT_EQ(stat(history.c_str(), &info), 0);
-  EXPECT_EQ(info.st_mode & 0777, 0600u);                       // what one says to a model is private
+  EXPECT_EQ(info.st_mode & 0777, 0600u);  // what one says to a model is private
   on_terminal(history, {{"\x1b[A\n", "<y>"}, {"\x04", "<left>"}});
 }
 

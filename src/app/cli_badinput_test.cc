@@ -13,7 +13,8 @@ void patch(std::string& bytes, const std::string& tensor, int64_t field, T value
   append(name, uint64_t(tensor.size()));
   const size_t at = bytes.find(name + tensor);
   ASSERT_NE(at, std::string::npos);
-  bytes.replace(at + name.size() + tensor.size() + size_t(field), sizeof value, std::string(reinterpret_cast<const char*>(&value), sizeof value));
+  bytes.replace(at + name.size() + tensor.size() + size_t(field), sizeof value,
+                std::string(reinterpret_cast<const char*>(&value), sizeof value));
 }
 constexpr int64_t kRank = 0, kFastDim = 4, kSlowDim = 12, kType = 20, kOffset = 24;  // of a matrix
 
@@ -44,8 +45,10 @@ class BadInput : public Cli {
   // An HF folder with one file replaced; an empty text removes it.
   std::string folder_with(const std::string& name, const std::string& text) const {
     const std::string folder = hf();
-    if (text.empty()) unlink((folder + "/" + name).c_str());
-    else put("hf/" + name, text);
+    if (text.empty())
+      unlink((folder + "/" + name).c_str());
+    else
+      put("hf/" + name, text);
     return folder;
   }
   void config_refused(const char* key, Json value, const Words& says) const {
@@ -65,7 +68,8 @@ TEST_F(BadInput, EveryVerbSaysThatThereIsNoModel) {
   const std::string path = at("none.gguf");
   for (const char* verb : {"run", "score", "tokenize", "bench", "info", "plan", "chat"}) {
     Words words = {verb, path};
-    if (std::string(verb) == "run" || std::string(verb) == "score" || std::string(verb) == "tokenize") words.insert(words.end(), {"-p", "x"});
+    if (std::string(verb) == "run" || std::string(verb) == "score" || std::string(verb) == "tokenize")
+      words.insert(words.end(), {"-p", "x"});
     refused(ridgeline(words), 3, {path, "there is no such file"});
     words.push_back("--json");
     refused(ridgeline(words), 3, {path, "there is no such file"});
@@ -113,12 +117,13 @@ TEST_F(BadInput, TensorsThatLie) {
 TEST_F(BadInput, UnknownQuantisation) {
   damaged("blk.0.ffn_up.weight", kType, uint32_t(23), {"blk.0.ffn_up.weight", "IQ4_XS", "not supported", "Q4_K"});
   damaged("blk.0.ffn_up.weight", kType, uint32_t(999), {"blk.0.ffn_up.weight", "type 999"});
-  damaged("blk.0.attn_norm.weight", kType - 8, uint32_t(26), {"blk.0.attn_norm.weight", "I32", "no type for it"});
+  damaged("blk.0.attn_norm.weight", kType - 8, uint32_t(26), {"blk.0.attn_norm.weight", "i32", "no type for it"});
 }
 
 TEST_F(BadInput, UnknownArchitecture) {
   const std::string path = tiny({.architecture = "mammoth"});
-  for (const Outcome& r : {run(path), ridgeline({"info", path}), ridgeline({"plan", path})}) refused(r, 3, {path, "\"mammoth\"", "llama"});
+  for (const Outcome& r : {run(path), ridgeline({"info", path}), ridgeline({"plan", path})})
+    refused(r, 3, {path, "\"mammoth\"", "llama"});
 }
 
 TEST_F(BadInput, MissingTokenizer) {
@@ -192,7 +197,8 @@ TEST_F(BadInput, WeightsOfAFolder) {
   std::string longer;
   append(longer, uint64_t(1) << 62);
   refused(run(folder_with("model.safetensors", longer + whole.substr(8))), 3, {"model.safetensors", "header"});
-  refused(run(folder_with("model.safetensors", replaced(whole, "\"data_offsets\":[0,", "\"data_offsets\":[8,"))), 3, {"model.safetensors"});
+  refused(run(folder_with("model.safetensors", replaced(whole, "\"data_offsets\":[0,", "\"data_offsets\":[8,"))), 3,
+          {"model.safetensors"});
   refused(run(folder_with("model.safetensors", replaced(whole, "\"F32\"", "\"F99\""))), 3, {"model.safetensors", "F99"});
   refused(run(folder_with("model.safetensors", "<html>404</html>")), 3, {"model.safetensors"});
   refused(run(folder_with("tokenizer.json", "{\"model\": {\"type\": \"WordPiece\"}}")), 3, {"tokenizer.json", "WordPiece"});
@@ -272,7 +278,7 @@ TEST_F(BadInput, InstructionSetsThatAreNone) {
     const Outcome r = ridgeline(words, {.environment = {{"RIDGE_ISA", "nonsense"}}});
     refused(r, 2, {"RIDGE_ISA=nonsense", "choose one of", "portable"});
   }
-  if (detect_isa() == Isa::amx) return;                        // this CPU lacks none
+  if (detect_isa() == Isa::amx) return;  // this CPU lacks none
   const char* more = isa_name(Isa(int(detect_isa()) + 1));
   refused(ridgeline({"version"}, {.environment = {{"RIDGE_ISA", more}}}), 2, {more, "more than this CPU can do"});
 }
@@ -311,7 +317,7 @@ TEST_F(BadInput, AFullDiskIsNoSuccess) {
 }
 
 TEST_F(BadInput, AnUnwritableCacheStopsNobody) {
-  const std::string no = put("file", "x");                     // permissions do not stop root, a file in the way does
+  const std::string no = put("file", "x");  // permissions do not stop root, a file in the way does
   const Program::Options options{.environment = {{"XDG_CACHE_HOME", no}}};
   const Outcome r = ridgeline({"doctor", "-t", "1", "--json"}, options);
   EXPECT_EQ(r.code, 0) << r.err;

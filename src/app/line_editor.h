@@ -9,11 +9,11 @@ namespace ridge {
 
 class LineEditor {
  public:
-  explicit LineEditor(const std::string& history_file);        // created with its folders; one that cannot be written is only a warning
+  explicit LineEditor(const std::string& history_file);  // created with its folders; one that cannot be written is only a warning
   ~LineEditor();
   LineEditor(const LineEditor&) = delete;
 
-  enum class Event : uint8_t { message, interrupted, end };    // Ctrl-C at the prompt; Ctrl-D or the end of the input
+  enum class Event : uint8_t { message, interrupted, end };  // Ctrl-C at the prompt; Ctrl-D or the end of the input
   Event read(std::string& message);
 
  private:

@@ -15,9 +15,10 @@ int threads_of(int wanted) { return wanted > 0 ? wanted : default_threads(); }
 DType kv_dtype(const std::string& name) { return name == "f32" ? DType::f32 : name == "bf16" ? DType::bf16 : DType::f16; }
 
 Result<std::unique_ptr<Tokenizer>> load_tokenizer(const Source& source) {
-  if (source.kind == Source::Kind::shape) return unloadable(source.path + ": a config.json alone has no tokenizer; name the model's folder or a GGUF file.");
+  if (source.kind == Source::Kind::shape)
+    return unloadable(source.path + ": a config.json alone has no tokenizer; name the model's folder or a GGUF file.");
   Result<Tokenizer> t = source.gguf ? tokenizer_from_gguf(*source.gguf) : tokenizer_from_hf(source.path);
-  if (!t) return t.status();
+  if (!t) return unloadable(source.path + ": " + t.status().sentence());
   return std::make_unique<Tokenizer>(std::move(*t));
 }
 
@@ -56,12 +57,14 @@ Status refuse_fallbacks(const CommonOptions& o, const Loaded& l) {
     plan_step(l.model, trial, l.machine, {.queries = {queries}, .keys = {queries}, .kv_type = kv_dtype(o.kv_type)});
   if (trial.fallbacks.empty()) return {};
   const Fallback& f = trial.fallbacks.front();
-  return failed(fmt::format("--strict: {} would run {} instead of {}, because {}; leave --strict out to run it all the same.", f.op, f.to, f.from, f.reason));
+  return failed(fmt::format("--strict: {} would run {} instead of {}, because {}; leave --strict out to run it all the same.",
+                            f.op, f.to, f.from, f.reason));
 }
 
 std::string list_fallbacks(const Runtime& r) {
   std::string text;
-  for (const Fallback& f : r.fallbacks) text += fmt::format("fallback: {} ran {} instead of {} {} times: {}\n", f.op, f.to, f.from, f.count, f.reason);
+  for (const Fallback& f : r.fallbacks)
+    text += fmt::format("fallback: {} ran {} instead of {} {} times: {}\n", f.op, f.to, f.from, f.count, f.reason);
   return text;
 }
 

@@ -15,7 +15,7 @@ struct Loaded {
   Source source;
   Model model;
   std::unique_ptr<Tokenizer> tokenizer;
-  std::string chat_template;                                   // empty when the model has none
+  std::string chat_template;  // empty when the model has none
   std::unique_ptr<Runtime> runtime;
   Machine machine;
 };
@@ -23,10 +23,10 @@ struct Loaded {
 Result<std::unique_ptr<Loaded>> load(const CommonOptions& o);
 // --strict: a sentence when a prompt's or an answer's step would fall back from a fast row.
 Status refuse_fallbacks(const CommonOptions& o, const Loaded& l);
-std::string list_fallbacks(const Runtime& r);                  // a line each; empty when there were none
+std::string list_fallbacks(const Runtime& r);  // a line each; empty when there were none
 Result<std::unique_ptr<Tokenizer>> load_tokenizer(const Source& source);
 std::string load_chat_template(const Source& source);
 DType kv_dtype(const std::string& name);
-int threads_of(int wanted);                                    // the default where nothing is wanted
+int threads_of(int wanted);  // the default where nothing is wanted
 
 }  // namespace ridge

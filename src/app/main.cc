@@ -20,12 +20,14 @@ void model(CLI::App* verb, CommonOptions& o, const char* help) {
 }
 
 void compute(CLI::App* verb, CommonOptions& o) {
-  verb->add_option("-t,--threads", o.threads, "threads (default: least of affinity, cgroup quota and physical cores)")->check(CLI::Range(1, 1024));
+  verb->add_option("-t,--threads", o.threads, "threads (default: least of affinity, cgroup quota and physical cores)")
+      ->check(CLI::Range(1, 1024));
   verb->add_flag("--strict", o.strict, "a call that falls back from a fast row is fatal");
 }
 
 void state(CLI::App* verb, CommonOptions& o) {
-  verb->add_option("-c,--context", o.context, "tokens of context (default: the model's, at most 8192)")->check(CLI::Range(int64_t(8), int64_t(1) << 24));
+  verb->add_option("-c,--context", o.context, "tokens of context (default: the model's, at most 8192)")
+      ->check(CLI::Range(int64_t(8), int64_t(1) << 24));
   verb->add_option("--kv-type", o.kv_type, "type of cached keys and values")->check(CLI::IsMember({"f32", "f16", "bf16"}));
 }
 
@@ -37,12 +39,14 @@ void sampling(CLI::App* verb, SamplingOptions& s) {
   verb->add_option("--repetition-penalty", s.repetition_penalty, "1 is off")->check(CLI::Range(0.01, 100.0));
   verb->add_option("--presence-penalty", s.presence_penalty, "0 is off")->check(CLI::Range(-100.0, 100.0));
   verb->add_option("--frequency-penalty", s.frequency_penalty, "0 is off")->check(CLI::Range(-100.0, 100.0));
-  verb->add_option("-s,--seed", s.seed, "same seed, same text (default: from the clock)")->check(CLI::Range(int64_t(0), INT64_MAX));
+  verb->add_option("-s,--seed", s.seed, "same seed, same text (default: from the clock)")
+      ->check(CLI::Range(int64_t(0), INT64_MAX));
 }
 
 void text_input(CLI::App* verb, TextVerb& o) {
   verb->add_option("input", o.input.any, "a file, - for standard input, or the text itself");
-  auto* text = verb->add_option_function<std::string>("-p,--prompt", [&o](const std::string& t) { o.input.text = t, o.input.has_text = true; }, "the text");
+  auto* text = verb->add_option_function<std::string>(
+      "-p,--prompt", [&o](const std::string& t) { o.input.text = t, o.input.has_text = true; }, "the text");
   verb->add_option("-f,--file", o.input.file, "a file to read the text from")->excludes(text);
   verb->add_flag("--no-bos", o.no_bos, "no beginning-of-sequence token, even where the model wants one");
   verb->add_flag("--special", o.parse_special, "read <|im_start|> and the like as the tokens they name");
@@ -61,8 +65,8 @@ int parse_and_run(CLI::App& app, int argc, char** argv, const int& code) {
     app.parse(argc, argv);
     return code;
   } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : int(Code::usage);            // CLI11's own codes (105 and up) are nobody's convention
-  } catch (const std::system_error&) {                         // fmt's, of a stdout that takes no more: flushed() says so
+    return app.exit(e) == 0 ? 0 : int(Code::usage);  // CLI11's own codes (105 and up) are nobody's convention
+  } catch (const std::system_error&) {               // fmt's, of a stdout that takes no more: flushed() says so
     return int(Code::failed);
   } catch (const std::bad_alloc&) {
     return report(failed("there is not enough memory for this; ask for a smaller context, or free some."));
@@ -72,7 +76,7 @@ int parse_and_run(CLI::App& app, int argc, char** argv, const int& code) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  signal(SIGPIPE, SIG_DFL);                                    // `| head` ends a verb quietly, whatever the parent ignores
+  signal(SIGPIPE, SIG_DFL);  // `| head` ends a verb quietly, whatever the parent ignores
   CLI::App app{"Ridgeline runs, plans, measures and explains foundation models.", "ridgeline"};
   app.require_subcommand(1);
   app.footer("Exit codes: 0 done, 1 failed, 2 usage, 3 the model cannot be loaded, 130 interrupted.");
@@ -106,7 +110,8 @@ int main(int argc, char** argv) {
   model(v, plan, "a GGUF file, a folder, or a config.json alone");
   compute(v, plan);
   state(v, plan);
-  v->add_option("-p,--prompt", plan.prompt, "plan the prefill of so many tokens (default: one decode step)")->check(CLI::Range(int64_t(1), int64_t(1) << 24));
+  v->add_option("-p,--prompt", plan.prompt, "plan the prefill of so many tokens (default: one decode step)")
+      ->check(CLI::Range(int64_t(1), int64_t(1) << 24));
   v->add_option("-d,--depth", plan.depth, "tokens already in the cache")->check(CLI::Range(int64_t(0), int64_t(1) << 24));
   v->add_option("-b,--batch", plan.batch, "sequences in the step")->check(CLI::Range(int64_t(1), int64_t(1) << 16));
   v->add_option("--machine", plan.machine, "a machine file, such as machines/h200.json (default: this CPU)");
@@ -118,9 +123,15 @@ int main(int argc, char** argv) {
   model(v, bench, "a GGUF file, or a folder with config.json and safetensors");
   compute(v, bench);
   v->add_option("--kv-type", bench.kv_type, "type of cached keys and values")->check(CLI::IsMember({"f32", "f16", "bf16"}));
-  v->add_option("-p", bench.prompts, "prefill lengths, comma-separated; 0: none")->delimiter(',')->check(CLI::Range(int64_t(0), int64_t(1) << 24));
-  v->add_option("-n", bench.tokens, "tokens to generate, comma-separated; 0: none")->delimiter(',')->check(CLI::Range(int64_t(0), int64_t(1) << 24));
-  v->add_option("-d", bench.depths, "tokens in the cache beforehand, comma-separated")->delimiter(',')->check(CLI::Range(int64_t(0), int64_t(1) << 24));
+  v->add_option("-p", bench.prompts, "prefill lengths, comma-separated; 0: none")
+      ->delimiter(',')
+      ->check(CLI::Range(int64_t(0), int64_t(1) << 24));
+  v->add_option("-n", bench.tokens, "tokens to generate, comma-separated; 0: none")
+      ->delimiter(',')
+      ->check(CLI::Range(int64_t(0), int64_t(1) << 24));
+  v->add_option("-d", bench.depths, "tokens in the cache beforehand, comma-separated")
+      ->delimiter(',')
+      ->check(CLI::Range(int64_t(0), int64_t(1) << 24));
   v->add_option("-r", bench.repeats, "repeats")->check(CLI::Range(1, 1000));
   v->add_option("-o,--output", bench.output, "md, csv or json")->check(CLI::IsMember({"md", "csv", "json"}));
   v->add_option("--ledger", bench.ledger, "also write the rows to this ledger file");
@@ -148,11 +159,14 @@ int main(int argc, char** argv) {
 
   OpVerb op;
   v = app.add_subcommand("op", "the operators: list, check, grad, bench, why");
-  v->add_option("action", op.action, "list, check, grad, bench or why")->required()->check(CLI::IsMember({"list", "check", "grad", "bench", "why"}));
+  v->add_option("action", op.action, "list, check, grad, bench or why")
+      ->required()
+      ->check(CLI::IsMember({"list", "check", "grad", "bench", "why"}));
   v->add_option("op", op.op, "an operator (default: all)");
   v->add_option("--case", op.case_filter, "cases whose name contains this");
   v->add_option("--row,--kernel", op.row, "rows whose name contains this");
-  v->add_option("--suite", op.suite, "smoke, edge, model or fuzz; each includes those before it")->check(CLI::IsMember({"smoke", "edge", "model", "fuzz"}));
+  v->add_option("--suite", op.suite, "smoke, edge, model or fuzz; each includes those before it")
+      ->check(CLI::IsMember({"smoke", "edge", "model", "fuzz"}));
   v->add_option("-t,--threads", op.threads, "threads")->check(CLI::Range(1, 1024));
   v->add_option("--ledger", op.ledger, "bench: also write the rows to this ledger file");
   v->add_flag("--json", op.json, "print one JSON document (docs/json.md)");

@@ -24,14 +24,27 @@ Result<std::vector<std::string>> prompts_of(const RunVerb& o) {
   return std::vector<std::string>{*text};
 }
 
-Json to_json(const RunVerb& o, const Loaded& l, Runner& runner, const std::vector<Answer>& answers, const AnswerTimes& t, int64_t seed) {
+Json to_json(const RunVerb& o, const Loaded& l, Runner& runner, const std::vector<Answer>& answers, const AnswerTimes& t,
+             int64_t seed) {
   Json list = Json::array();
   for (const Answer& a : answers)
-    list.push(Json::object({{"text", a.text}, {"ids", Json(a.ids)}, {"logprobs", Json(a.logprobs)}, {"finish", name_of(a.finish)}, {"prompt_tokens", a.prompt_tokens}}));
+    list.push(Json::object({{"text", a.text},
+                            {"ids", Json(a.ids)},
+                            {"logprobs", Json(a.logprobs)},
+                            {"finish", name_of(a.finish)},
+                            {"prompt_tokens", a.prompt_tokens}}));
   const double rate = t.decode_s > 0 ? double(t.decode_tokens) / t.decode_s : 0;
-  return Json::object({{"model", l.model.label}, {"isa", isa_name(l.runtime->isa)}, {"threads", l.runtime->pool.threads()}, {"seed", seed}, {"raw", o.raw},
-                       {"answers", std::move(list)}, {"prompt_tok_s", t.prompt_s > 0 ? double(t.prompt_tokens) / t.prompt_s : 0}, {"decode_tok_s", rate},
-                       {"bound_tok_s", decode_bound(l, runner, t)}, {"fraction", rate / decode_bound(l, runner, t)}, {"peak_rss_bytes", peak_rss_bytes()}});
+  return Json::object({{"model", l.model.label},
+                       {"isa", isa_name(l.runtime->isa)},
+                       {"threads", l.runtime->pool.threads()},
+                       {"seed", seed},
+                       {"raw", o.raw},
+                       {"answers", std::move(list)},
+                       {"prompt_tok_s", t.prompt_s > 0 ? double(t.prompt_tokens) / t.prompt_s : 0},
+                       {"decode_tok_s", rate},
+                       {"bound_tok_s", decode_bound(l, runner, t)},
+                       {"fraction", rate / decode_bound(l, runner, t)},
+                       {"peak_rss_bytes", peak_rss_bytes()}});
 }
 
 }  // namespace
@@ -50,12 +63,13 @@ int run_verb(const RunVerb& o) {
     std::vector<Message> messages;
     if (!o.system.empty()) messages.push_back({"system", o.system});
     messages.push_back({"user", p});
-    Result<std::vector<int32_t>> ids = o.raw ? t.encode(p, {.add_bos = t.add_bos(), .parse_special = true}) : prompt_ids(l, messages);
+    Result<std::vector<int32_t>> ids =
+        o.raw ? t.encode(p, {.add_bos = t.add_bos(), .parse_special = true}) : prompt_ids(l, messages);
     if (!ids) return report(ids.status());
     requests.push_back({.ids = std::move(*ids), .max_tokens = o.tokens, .sampling = params_of(o.sampling, seed)});
   }
-  Result<std::unique_ptr<Runner>> made =
-      Runner::make(l.model, *l.runtime, {.context = o.context, .sequences = int64_t(requests.size()), .kv_type = kv_dtype(o.kv_type)});
+  Result<std::unique_ptr<Runner>> made = Runner::make(
+      l.model, *l.runtime, {.context = o.context, .sequences = int64_t(requests.size()), .kv_type = kv_dtype(o.kv_type)});
   if (!made) return report(made.status());
   Runner& runner = **made;
   if (interrupted()) return report(Status(Code::interrupted, "interrupted before the first token."));
@@ -71,10 +85,13 @@ int run_verb(const RunVerb& o) {
   if (o.json) {
     print_json(to_json(o, l, runner, *answers, times, seed));
   } else {
-    if (stream) fputs("\n", stdout);
-    else for (size_t i = 0; i < answers->size(); ++i) fmt::print("[{}] {}\n", i, (*answers)[i].text);
+    if (stream)
+      fputs("\n", stdout);
+    else
+      for (size_t i = 0; i < answers->size(); ++i) fmt::print("[{}] {}\n", i, (*answers)[i].text);
     fflush(stdout);
-    fmt::print(stderr, "\n{}\n{}, {} threads: {}\n", l.model.label, describe_isa(), l.runtime->pool.threads(), summary(l, runner, times));
+    fmt::print(stderr, "\n{}\n{}, {} threads: {}\n", l.model.label, describe_isa(), l.runtime->pool.threads(),
+               summary(l, runner, times));
     fputs(list_fallbacks(*l.runtime).c_str(), stderr);
   }
   return interrupted() ? int(Code::interrupted) : 0;

@@ -23,7 +23,7 @@ int tokenize_verb(const TextVerb& o) {
     return 0;
   }
   for (int32_t id : ids) {
-    Json piece{std::string(t.piece(id))};                      // quoted and escaped
+    Json piece{std::string(t.piece(id))};  // quoted and escaped
     printf("%7d  %s\n", id, to_text(piece).c_str());
   }
   return 0;

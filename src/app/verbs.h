@@ -11,25 +11,25 @@ namespace ridge {
 // What every verb that loads a model shares.
 struct CommonOptions {
   std::string model;
-  int threads = 0;                                             // 0: least of affinity, quota and physical cores
+  int threads = 0;  // 0: least of affinity, quota and physical cores
   bool json = false;
-  bool strict = false;                                         // a fallback from a fast row is fatal
+  bool strict = false;  // a fallback from a fast row is fatal
   std::string kv_type = "f16";
-  int64_t context = 0;                                         // 0: the model's own, at most 8,192
+  int64_t context = 0;  // 0: the model's own, at most 8,192
 };
 
 struct SamplingOptions {
   double temperature = 0.8, top_p = 0.95, min_p = 0.05;
   int top_k = 40;
   double repetition_penalty = 1, presence_penalty = 0, frequency_penalty = 0;
-  int64_t seed = -1;                                           // -1: from the clock, shown in --json
+  int64_t seed = -1;  // -1: from the clock, shown in --json
 };
 
 struct RunVerb : CommonOptions {
-  std::vector<std::string> prompts;                            // several are answered in one batch
+  std::vector<std::string> prompts;  // several are answered in one batch
   std::string prompt_file, system;
   int64_t tokens = 256;
-  bool raw = false;                                            // the prompt as it is, no chat template
+  bool raw = false;  // the prompt as it is, no chat template
   SamplingOptions sampling;
 };
 
@@ -40,26 +40,26 @@ struct ChatVerb : CommonOptions {
 };
 
 struct PlanVerb : CommonOptions {
-  int64_t prompt = 0;                                          // tokens of a prefill; 0: one decode step
+  int64_t prompt = 0;  // tokens of a prefill; 0: one decode step
   int64_t depth = 0, batch = 1;
-  std::string machine;                                         // a machine file; empty: this CPU
-  std::string type;                                            // what a shape's weights would be stored as; empty: its config's type
+  std::string machine;  // a machine file; empty: this CPU
+  std::string type;     // what a shape's weights would be stored as; empty: its config's type
 };
 
 struct BenchVerb : CommonOptions {
   std::vector<int64_t> prompts = {512}, tokens = {128}, depths = {0};
   int repeats = 5;
-  std::string output = "md";                                   // md, csv or json
-  std::string ledger;                                          // append rows to this file
+  std::string output = "md";  // md, csv or json
+  std::string ledger;         // append rows to this file
 };
 
 struct TextInput {
-  std::string any;                                             // a file that exists, "-" for standard input, or the text itself
-  std::string text, file;                                      // -p, -f: unmistakable forms
+  std::string any;         // a file that exists, "-" for standard input, or the text itself
+  std::string text, file;  // -p, -f: unmistakable forms
   bool has_text = false;
 };
 
-struct TextVerb : CommonOptions {                              // score and tokenize
+struct TextVerb : CommonOptions {  // score and tokenize
   TextInput input;
   bool no_bos = false, parse_special = false;
 };
@@ -84,8 +84,8 @@ int doctor_verb(const DoctorVerb& o);
 int version_verb(bool json);
 
 // ---- what the verbs share
-int report(const Status& s);                                   // one line on stderr; the exit code
-void print_json(const Json& j);                                // one document on stdout
+int report(const Status& s);     // one line on stderr; the exit code
+void print_json(const Json& j);  // one document on stdout
 Result<std::string> read_input(const TextInput& o);
 
 }  // namespace ridge

@@ -19,8 +19,13 @@ int version_verb(bool json) {
   if (json) {
     Json families = Json::array();
     for (const Family& f : all_families()) families.push(f.name);
-    print_json(Json::object({{"version", RIDGE_VERSION}, {"commit", RIDGE_COMMIT}, {"compiler", compiler}, {"isa", isa_name(active_isa())},
-                             {"cpu", cpu_model()}, {"ops", int64_t(all_ops().size())}, {"models", std::move(families)}}));
+    print_json(Json::object({{"version", RIDGE_VERSION},
+                             {"commit", RIDGE_COMMIT},
+                             {"compiler", compiler},
+                             {"isa", isa_name(active_isa())},
+                             {"cpu", cpu_model()},
+                             {"ops", int64_t(all_ops().size())},
+                             {"models", std::move(families)}}));
     return 0;
   }
   fmt::print("ridgeline {} ({}), {}\n{}\n", RIDGE_VERSION, RIDGE_COMMIT, compiler, describe_isa());

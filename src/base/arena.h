@@ -26,8 +26,9 @@ class Arena {
   }
   char* raw(int64_t bytes) {
     if (memory_ && used_ + bytes > size_)
-      check_failed(__FILE__, __LINE__, "used + bytes <= size", "an arena of " + std::to_string(size_) + " bytes has " +
-                   std::to_string(size_ - used_) + " left, " + std::to_string(bytes) + " asked: its plan was for other arguments");
+      check_failed(__FILE__, __LINE__, "used + bytes <= size",
+                   "an arena of " + std::to_string(size_) + " bytes has " + std::to_string(size_ - used_) + " left, " +
+                       std::to_string(bytes) + " asked: its plan was for other arguments");
     char* p = base() + used_;
     used_ += (bytes + kAlign - 1) / kAlign * kAlign;
     peak_ = std::max(peak_, used_);
@@ -36,7 +37,7 @@ class Arena {
 
   int64_t mark() const { return used_; }
   void release(int64_t mark) { used_ = mark; }
-  int64_t peak() const { return peak_; }                       // exact, also without memory
+  int64_t peak() const { return peak_; }  // exact, also without memory
   int64_t size() const { return size_; }
   bool measures() const { return !memory_; }
 
@@ -58,7 +59,7 @@ class Arena {
     int64_t bytes;
     void operator()(char* p) const { unmap(p, bytes); }
   };
-  static char* map(int64_t bytes);                             // null for 0 bytes; memory that is refused is fatal here: plan first
+  static char* map(int64_t bytes);  // null for 0 bytes; memory that is refused is fatal here: plan first
   static void unmap(char* p, int64_t bytes);
   // Arenas that measure hand out addresses nobody may touch, each arena its own range, so that `owns` still tells them apart.
   static uint64_t next_fake() {

@@ -25,7 +25,7 @@ TEST(DType, SixteenBitFloatsRoundToNearestEven) {
     if (!std::isnan(b)) { EXPECT_EQ(bf16_from_f32(b), code); }
     if (!std::isnan(h)) { EXPECT_EQ(f16_from_f32(h), code); }
   }
-  EXPECT_EQ(bf16_from_f32(1.00390625f), 0x3f80);               // half way: to even
+  EXPECT_EQ(bf16_from_f32(1.00390625f), 0x3f80);  // half way: to even
   EXPECT_EQ(bf16_from_f32(1.01171875f), 0x3f82);
   EXPECT_TRUE(std::isinf(f32_from_bf16(bf16_from_f32(std::numeric_limits<float>::max()))));
 }
@@ -42,7 +42,8 @@ TEST(Format, RoundTripStaysWithinTheStatedError) {
     for (size_t b = 0; b < x.size(); b += f.block) {
       float top = 0;
       for (int i = 0; i < f.block; ++i) top = std::max(top, std::fabs(x[b + i]));
-      for (int i = 0; i < f.block; ++i) EXPECT_LE(std::fabs(x[b + i] - y[b + i]), f.max_error * top) << f.name << " block " << b / f.block << " value " << i;
+      for (int i = 0; i < f.block; ++i)
+        EXPECT_LE(std::fabs(x[b + i] - y[b + i]), f.max_error * top) << f.name << " block " << b / f.block << " value " << i;
     }
   }
 }
@@ -61,7 +62,8 @@ TEST(Format, ZerosStayZeros) {
 TEST(View, SlicesTransposesAndHeadsShareStorage) {
   Arena a(1 << 12);
   View v = a.alloc({4, 6}, DType::f32);
-  for (int i = 0; i < 4; ++i) for (int j = 0; j < 6; ++j) v.set(10 * i + j, i, j);
+  for (int i = 0; i < 4; ++i)
+    for (int j = 0; j < 6; ++j) v.set(10 * i + j, i, j);
   EXPECT_EQ(v.t().get(5, 3), 35);
   EXPECT_EQ(v.cols(2, 3).get(1, 1), 13);
   EXPECT_EQ(v.rows(2, 2).get(1, 5), 35);
@@ -79,7 +81,8 @@ TEST(View, BlockFormatsAreReadElementByElement) {
     for (size_t i = 0; i < x.size(); ++i) x[i] = float(std::sin(double(i)));
     f.encode(x.data(), v.data, v.count());
     f.decode(v.data, y.data(), v.count());
-    for (int i = 0; i < 3; ++i) for (int j = 0; j < 2 * f.block; ++j) ASSERT_EQ(v.get(i, j), y[i * 2 * f.block + j]);
+    for (int i = 0; i < 3; ++i)
+      for (int j = 0; j < 2 * f.block; ++j) ASSERT_EQ(v.get(i, j), y[i * 2 * f.block + j]);
     EXPECT_EQ(v.bytes(), 6 * f.bytes);
   }
 }
@@ -97,7 +100,7 @@ TEST(Arena, MeasuresWhatItWouldUse) {
   EXPECT_EQ(real.peak(), 64 + 832);
 }
 
-TEST(Rng, PhiloxKnownAnswers) {                                // from the authors' distribution: kat_vectors, philox4x32 10
+TEST(Rng, PhiloxKnownAnswers) {  // from the authors' distribution: kat_vectors, philox4x32 10
   EXPECT_EQ(philox({0, 0, 0, 0}, 0), (std::array<uint32_t, 4>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   EXPECT_EQ(philox({0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, ~uint64_t(0)),
             (std::array<uint32_t, 4>{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));

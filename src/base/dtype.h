@@ -9,21 +9,27 @@
 namespace ridge {
 
 enum class DType : uint8_t {
-  f64, f32, f16, bf16, i32, i64, u8,
+  f64,
+  f32,
+  f16,
+  bf16,
+  i32,
+  i64,
+  u8,
 #define RIDGE_TAG(name) name,
   RIDGE_FORMATS(RIDGE_TAG)
 #undef RIDGE_TAG
-  count
+      count
 };
 
-const char* name_of(DType type);                               // "f32", "Q4_0"
+const char* name_of(DType type);  // "f32", "Q4_0"
 constexpr bool is_block(DType type) { return type > DType::u8; }
 constexpr bool is_float(DType type) { return type <= DType::bf16; }
-constexpr int64_t size_of(DType type) {                        // bytes of one element; plain types only
+constexpr int64_t size_of(DType type) {  // bytes of one element; plain types only
   constexpr int64_t sizes[] = {8, 4, 2, 2, 4, 8, 1};
   return sizes[int(type)];
 }
-int64_t bytes_of(DType type, int64_t n);                       // bytes of n consecutive elements, block formats included
+int64_t bytes_of(DType type, int64_t n);  // bytes of n consecutive elements, block formats included
 
 // ---- 16-bit floats; rounding is to nearest even, NaN stays NaN
 inline float f32_from_bf16(uint16_t h) { return std::bit_cast<float>(uint32_t(h) << 16); }

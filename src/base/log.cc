@@ -21,7 +21,8 @@ spdlog::logger& sink() {
 }  // namespace
 
 void log_line(LogLevel level, const std::string& line) {
-  constexpr spdlog::level::level_enum levels[] = {spdlog::level::debug, spdlog::level::info, spdlog::level::warn, spdlog::level::err};
+  constexpr spdlog::level::level_enum levels[] = {spdlog::level::debug, spdlog::level::info, spdlog::level::warn,
+                                                  spdlog::level::err};
   sink().log(levels[int(level)], line);
 }
 

@@ -10,10 +10,16 @@ enum class LogLevel { debug, info, warn, error };
 void log_line(LogLevel level, const std::string& line);
 
 template <class... A>
-void log_debug(fmt::format_string<A...> f, A&&... a) { log_line(LogLevel::debug, fmt::format(f, std::forward<A>(a)...)); }
+void log_debug(fmt::format_string<A...> f, A&&... a) {
+  log_line(LogLevel::debug, fmt::format(f, std::forward<A>(a)...));
+}
 template <class... A>
-void log_info(fmt::format_string<A...> f, A&&... a) { log_line(LogLevel::info, fmt::format(f, std::forward<A>(a)...)); }
+void log_info(fmt::format_string<A...> f, A&&... a) {
+  log_line(LogLevel::info, fmt::format(f, std::forward<A>(a)...));
+}
 template <class... A>
-void log_warn(fmt::format_string<A...> f, A&&... a) { log_line(LogLevel::warn, fmt::format(f, std::forward<A>(a)...)); }
+void log_warn(fmt::format_string<A...> f, A&&... a) {
+  log_line(LogLevel::warn, fmt::format(f, std::forward<A>(a)...));
+}
 
 }  // namespace ridge

@@ -26,7 +26,9 @@ T load(const char* p) {
   return x;
 }
 template <class T>
-void store(char* p, T x) { memcpy(p, &x, sizeof x); }
+void store(char* p, T x) {
+  memcpy(p, &x, sizeof x);
+}
 
 }  // namespace
 

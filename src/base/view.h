@@ -15,7 +15,7 @@ namespace ridge {
 struct View {
   char* data = nullptr;
   DType type = DType::f32;
-  uint8_t rank = 0;                                            // 0: no view; converts to false
+  uint8_t rank = 0;  // 0: no view; converts to false
   int64_t dims[4] = {1, 1, 1, 1};
   int64_t strides[4] = {0, 0, 0, 0};
 
@@ -23,29 +23,31 @@ struct View {
   bool operator==(const View&) const = default;
 
   int64_t count() const { return dims[0] * dims[1] * dims[2] * dims[3]; }
-  int64_t bytes() const { return bytes_of(type, count()); }    // of the elements, gaps between rows not counted
+  int64_t bytes() const { return bytes_of(type, count()); }  // of the elements, gaps between rows not counted
   char* at(int64_t i, int64_t j = 0, int64_t k = 0, int64_t l = 0) const {
     const int64_t element = i * strides[0] + j * strides[1] + k * strides[2] + l * strides[3];
     return is_block(type) ? data + bytes_of(type, element) : data + element * size_of(type);
   }
   template <class T>
-  T* as(int64_t i = 0, int64_t j = 0, int64_t k = 0, int64_t l = 0) const { return reinterpret_cast<T*>(at(i, j, k, l)); }
+  T* as(int64_t i = 0, int64_t j = 0, int64_t k = 0, int64_t l = 0) const {
+    return reinterpret_cast<T*>(at(i, j, k, l));
+  }
 
   double get(int64_t i = 0, int64_t j = 0, int64_t k = 0, int64_t l = 0) const;
   void set(double x, int64_t i = 0, int64_t j = 0, int64_t k = 0, int64_t l = 0) const;
   void add(double x, int64_t i = 0, int64_t j = 0, int64_t k = 0, int64_t l = 0) const { set(get(i, j, k, l) + x, i, j, k, l); }
 
-  bool dense() const;                                          // row-major without gaps
+  bool dense() const;  // row-major without gaps
   bool rows_dense() const { return rank > 0 && (strides[rank - 1] == 1 || dims[rank - 1] == 1); }
 
-  View t() const;                                              // rank 2: [i, j] -> [j, i]; of a block format: for get() alone
-  View rows(int64_t from, int64_t n) const;                    // [from : from + n, ...]
-  View cols(int64_t from, int64_t n) const;                    // rank 2: [:, from : from + n]
-  View heads(int64_t n) const;                                 // [rows, n * d] -> [rows, n, d]
-  View flat() const;                                           // dense: -> [count]
+  View t() const;                            // rank 2: [i, j] -> [j, i]; of a block format: for get() alone
+  View rows(int64_t from, int64_t n) const;  // [from : from + n, ...]
+  View cols(int64_t from, int64_t n) const;  // rank 2: [:, from : from + n]
+  View heads(int64_t n) const;               // [rows, n * d] -> [rows, n, d]
+  View flat() const;                         // dense: -> [count]
 };
 
 View view_of(void* data, DType type, std::initializer_list<int64_t> dims);  // row-major without gaps
-std::string to_string(const View& v);                          // "bf16 [512, 9, 64]", with strides where there are gaps
+std::string to_string(const View& v);  // "bf16 [512, 9, 64]", with strides where there are gaps
 
 }  // namespace ridge

@@ -18,13 +18,13 @@ struct Message {
 
 struct ChatOptions {
   bool add_generation_prompt = true;
-  std::string bos_token, eos_token;                            // undefined in the template when empty
-  Json tools;                                                  // an array of tool schemas, or null
-  Json variables;                                              // an object of further ones (enable_thinking, documents, ...), or null
+  std::string bos_token, eos_token;  // undefined in the template when empty
+  Json tools;                        // an array of tool schemas, or null
+  Json variables;                    // an object of further ones (enable_thinking, documents, ...), or null
   jinja::Options limits;
 };
 
-jinja::Value value_of(const Json& json);                       // null becomes None
+jinja::Value value_of(const Json& json);  // null becomes None
 
 Result<std::string> render_chat(const jinja::Template& t, const std::vector<Message>& messages, const ChatOptions& options = {});
 // The same with messages as the OpenAI API writes them: tool_calls, content parts and unknown fields reach the template.

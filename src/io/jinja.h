@@ -26,9 +26,9 @@ class Template {
 };
 
 struct Options {
-  int64_t work = int64_t(1) << 28;                             // see Budget; a long real conversation spends about one percent of it
-  int64_t output = int64_t(64) << 20;                          // bytes
-  std::optional<int64_t> now;                                  // seconds since 1970 that strftime_now shows; the clock if absent
+  int64_t work = int64_t(1) << 28;     // see Budget; a long real conversation spends about one percent of it
+  int64_t output = int64_t(64) << 20;  // bytes
+  std::optional<int64_t> now;          // seconds since 1970 that strftime_now shows; the clock if absent
 };
 
 Result<Template> compile(std::string_view source);

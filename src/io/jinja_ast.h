@@ -15,39 +15,39 @@ using Nodes = std::vector<NodePtr>;
 
 enum class Kind : uint8_t {
   // Expressions     fields used
-  constant,       // value
-  name,           // text
+  constant,  // value
+  name,      // text
   list,
-  tuple,                                                       // kids
-  dict,           // kids: key, value, key, value, ...
-  attribute,      // kids[0].text
-  item,           // kids[0] [ kids[1] ]
-  slice,          // kids[0] [ kids[1] : kids[2] : kids[3] ], null where absent
-  call,           // kids[0] (arguments)
-  filter,         // kids[0] | text(arguments); kids[0] is null in a filter block
-  test,           // kids[0] is text(arguments)
-  unary,          // text kids[0], text one of "not", "-", "+"
-  binary,         // kids[0] text kids[1]
-  concat,         // kids[0] ~ kids[1] ~ ...
-  compare,        // kids[0] names[0] kids[1] names[1] kids[2] ...
-  logic,          // kids[0] text kids[1], text "and" or "or"
-  conditional,    // kids[1] if kids[0] else kids[2]; kids[2] may be null
+  tuple,        // kids
+  dict,         // kids: key, value, key, value, ...
+  attribute,    // kids[0].text
+  item,         // kids[0] [ kids[1] ]
+  slice,        // kids[0] [ kids[1] : kids[2] : kids[3] ], null where absent
+  call,         // kids[0] (arguments)
+  filter,       // kids[0] | text(arguments); kids[0] is null in a filter block
+  test,         // kids[0] is text(arguments)
+  unary,        // text kids[0], text one of "not", "-", "+"
+  binary,       // kids[0] text kids[1]
+  concat,       // kids[0] ~ kids[1] ~ ...
+  compare,      // kids[0] names[0] kids[1] names[1] kids[2] ...
+  logic,        // kids[0] text kids[1], text "and" or "or"
+  conditional,  // kids[1] if kids[0] else kids[2]; kids[2] may be null
   // Statements
-  data,           // text
-  output,         // kids[0] printed
-  branch,         // if kids[0]: body, else: otherwise
-  loop,           // for kids[0] in kids[1] if kids[2] (may be null): body, else: otherwise; flag: recursive
-  set,            // kids[0] = kids[1]
-  set_block,      // kids[0] = body through the filters kids[1] (may be null)
-  macro,          // text(names, kids are the last defaults): body
-  call_block,     // kids[0] is the call, its caller a macro(names, kids[1...] are the last defaults): body
-  filter_block,   // body through kids[0]
-  with,           // names[i] of targets kids[2 i] = kids[2 i + 1]: body
-  scope,          // body in a scope of its own
+  data,          // text
+  output,        // kids[0] printed
+  branch,        // if kids[0]: body, else: otherwise
+  loop,          // for kids[0] in kids[1] if kids[2] (may be null): body, else: otherwise; flag: recursive
+  set,           // kids[0] = kids[1]
+  set_block,     // kids[0] = body through the filters kids[1] (may be null)
+  macro,         // text(names, kids are the last defaults): body
+  call_block,    // kids[0] is the call, its caller a macro(names, kids[1...] are the last defaults): body
+  filter_block,  // body through kids[0]
+  with,          // names[i] of targets kids[2 i] = kids[2 i + 1]: body
+  scope,         // body in a scope of its own
   break_loop,
   continue_loop,
   // Assignment targets other than name and tuple
-  member,         // text.names[0]
+  member,  // text.names[0]
 };
 
 struct Arguments {
@@ -65,7 +65,7 @@ struct Node {
   Kind kind;
   bool flag = false;
   Mentions mentions;
-  uint32_t offset;                                             // into the source, for messages
+  uint32_t offset;  // into the source, for messages
   int depth = 1;
   std::string text;
   Value value;
@@ -82,7 +82,7 @@ struct Program {
   Nodes body;
 };
 
-constexpr int kMaxTreeDepth = 200;                             // nodes above each other; the walkers recurse
+constexpr int kMaxTreeDepth = 200;  // nodes above each other; the walkers recurse
 
 std::string located(const std::string& source, size_t offset);  // "line 3, column 7"
 

@@ -25,21 +25,21 @@ struct Function {
   const char* name;
   Value (*run)(Interp& x, Args& args);
 };
-using Method = Filter;                                         // v is the object before the dot
+using Method = Filter;  // v is the object before the dot
 
 const Filter* find_filter(std::string_view name);
-const Filter* find_text_filter(std::string_view name);          // the part of find_filter in jinja_text_filters.cc
+const Filter* find_text_filter(std::string_view name);  // the part of find_filter in jinja_text_filters.cc
 const Test* find_test(std::string_view name);
 const Function* find_function(std::string_view name);
 const Method* find_method(const Value& v, std::string_view name);
-bool modifies(const Value& v, std::string_view name);          // a method that the sandbox forbids
+bool modifies(const Value& v, std::string_view name);  // a method that the sandbox forbids
 
 // Text of values.
 std::string to_json(Interp& x, const Value& v, Args& args);
-std::string percent_format(Interp& x, const std::string& format, const Value& values);      // "%s" % values
-std::string brace_format(Interp& x, const std::string& format, const Args& args);           // "{}".format(...)
+std::string percent_format(Interp& x, const std::string& format, const Value& values);  // "%s" % values
+std::string brace_format(Interp& x, const std::string& format, const Args& args);       // "{}".format(...)
 
-std::vector<Value> items_of(Interp& x, const Value& v);         // what iterating it yields
+std::vector<Value> items_of(Interp& x, const Value& v);  // what iterating it yields
 
 // A stable sort that survives any comparison: NaN keys have no order, and std::sort may then leave the array.
 template <class T, class Less>

@@ -27,7 +27,7 @@ Interp::Interp(const Program& program, const Dict& globals, const Options& optio
     : budget{options.work}, program_(program), globals_(globals), options_(options) {}
 
 Interp::~Interp() {
-  for (auto& n : namespaces_) n->values->entries.clear();      // they can hold each other and themselves
+  for (auto& n : namespaces_) n->values->entries.clear();  // they can hold each other and themselves
 }
 
 std::string Interp::run() {
@@ -175,7 +175,7 @@ Value Interp::eval_call(const Node& n, const std::pair<std::string, Value>* extr
   const Node& callee = *n.kids[0];
   Value self, function;
   const Method* method = nullptr;
-  if (callee.kind == Kind::attribute) {                        // a method call needs no bound method in between
+  if (callee.kind == Kind::attribute) {  // a method call needs no bound method in between
     self = eval(*callee.kids[0]);
     at(callee);
     method = find_method(self, callee.text);

@@ -38,7 +38,7 @@ struct Object : std::enable_shared_from_this<Object> {
 
 struct Namespace : Object {
   std::shared_ptr<Dict> values = std::make_shared<Dict>();
-  mutable bool printing = false;                               // a namespace may hold itself
+  mutable bool printing = false;  // a namespace may hold itself
   std::string type_name() const override { return "Namespace"; }
   std::string repr(Budget& budget) const override;
   bool attribute(const std::string& name, Value& out) override;
@@ -56,7 +56,7 @@ struct Native : Object {
 // The variables of a block, loop iteration or macro call. A macro keeps the scopes it was defined in until the render ends.
 struct Scope {
   Scope* parent;
-  std::vector<std::pair<std::string_view, Value>> variables;   // names live in the tree
+  std::vector<std::pair<std::string_view, Value>> variables;  // names live in the tree
   bool captured = false;
 
   Value* find(std::string_view name);
@@ -68,12 +68,12 @@ class Interp {
   Interp(const Program& program, const Dict& globals, const Options& options);
   ~Interp();
   std::string run();
-  size_t offset() const { return offset_; }                    // of the node at work: where an error happened
+  size_t offset() const { return offset_; }  // of the node at work: where an error happened
 
-  Value attribute(const Value& v, const std::string& name);    // v.name
-  Value item(const Value& v, const Value& key);                // v[key]
+  Value attribute(const Value& v, const std::string& name);  // v.name
+  Value item(const Value& v, const Value& key);              // v[key]
   Value call(const Value& callee, Args& args);
-  Value make_namespace();                                      // registered: its cycles are broken when the render ends
+  Value make_namespace();  // registered: its cycles are broken when the render ends
   std::string text(const Value& v) { return str(v, budget); }
   int64_t now() const;
 
@@ -84,7 +84,7 @@ class Interp {
   friend struct Macro;
   friend struct Nested;
   friend class Entered;
-  enum class Flow { next, leave, repeat };                     // leave and repeat: {% break %} and {% continue %}
+  enum class Flow { next, leave, repeat };  // leave and repeat: {% break %} and {% continue %}
 
   Value eval(const Node& n);
   Value eval_name(const Node& n);
@@ -101,7 +101,7 @@ class Interp {
 
   Flow exec(const Nodes& body, std::string& out);
   Flow exec_statement(const Node& n, std::string& out);
-  Flow exec_inside(const Nodes& body, std::string& out);       // in a scope of its own
+  Flow exec_inside(const Nodes& body, std::string& out);  // in a scope of its own
   Flow exec_with(const Node& n, std::string& out);
   Flow run_loop(const Node& n, const Value& iterable, Scope* outer, int depth0, std::string& out);
   void exec_call_block(const Node& n, std::string& out);
@@ -122,7 +122,7 @@ class Interp {
 
 // Counted at every level of the tree that is being walked, macro calls included; sized for a stack of 8 MiB with sanitizers on.
 constexpr int kMaxDepth = 800;
-constexpr int64_t kScopeCost = 64;                             // work units
+constexpr int64_t kScopeCost = 64;  // work units
 
 struct Nested {
   explicit Nested(Interp& x_) : x(x_) {

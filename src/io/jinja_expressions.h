@@ -89,9 +89,9 @@ class Expressions : protected Cursor {
   NodePtr filters_and_tests(NodePtr n);
   NodePtr test(NodePtr n);
 
-  int depth_ = 0, soft_ = 0;                                   // soft: inside a branch that may never run
-  std::vector<Mentions> mentions_;                             // one a macro body around
-  std::vector<SyntaxError> unknown_;                           // filters and tests that do not exist
+  int depth_ = 0, soft_ = 0;          // soft: inside a branch that may never run
+  std::vector<Mentions> mentions_;    // one a macro body around
+  std::vector<SyntaxError> unknown_;  // filters and tests that do not exist
 };
 
 }  // namespace ridge::jinja

@@ -120,7 +120,7 @@ constexpr Test kTests[] = {
 
 // ---- global functions
 
-constexpr int64_t kMaxRange = 100000;                          // the sandbox's own limit
+constexpr int64_t kMaxRange = 100000;  // the sandbox's own limit
 
 Value g_range(Interp&, Args& a) {
   if (!a.named.empty() || a.positional.empty() || a.positional.size() > 3) raise("range takes one to three numbers");

@@ -107,8 +107,7 @@ class Writer {
     if (dict.entries.empty()) return void(out += "{}");
     std::vector<const std::pair<Value, Value>*> entries;
     for (const auto& entry : dict.entries) entries.push_back(&entry);
-    if (style_.sort)
-      merge_sort(entries, [&](auto* a, auto* b) { return less(a->first, b->first, x_.budget); });
+    if (style_.sort) merge_sort(entries, [&](auto* a, auto* b) { return less(a->first, b->first, x_.budget); });
     out += '{';
     ++level_;
     for (size_t i = 0; i < entries.size(); ++i) {

@@ -44,7 +44,7 @@ class Lexer {
     if (sign == '-') {
       text = strip(text, kRight);
     } else if (sign != '+' && lstrip) {
-      const size_t line = text.rfind('\n') + 1;                // 0 where there is no newline
+      const size_t line = text.rfind('\n') + 1;  // 0 where there is no newline
       if ((line > 0 || line_starting_) && strip(text.substr(line), kLeft).empty()) text = text.substr(0, line);
     }
     if (!text.empty()) add(Type::data, offset, std::string(text));
@@ -162,7 +162,7 @@ class Lexer {
     const size_t from = at_;
     size_t end = digits(from);
     bool real = false;
-    if (from == 0 || s_[from - 1] != '.') {                    // "x.0.1" is two subscripts, not a fraction
+    if (from == 0 || s_[from - 1] != '.') {  // "x.0.1" is two subscripts, not a fraction
       if (end + 1 < s_.size() && s_[end] == '.' && digit(s_[end + 1])) end = digits(end + 1), real = true;
       size_t exponent = end + 1;
       if (end < s_.size() && (s_[end] == 'e' || s_[end] == 'E')) {
@@ -187,7 +187,7 @@ class Lexer {
       return end;
     }
     if (s_[from] != '0') return digits(from);
-    end = from + 1;                                            // zeros only: "012" is not a number
+    end = from + 1;  // zeros only: "012" is not a number
     while (end < s_.size() && (s_[end] == '0' || (s_[end] == '_' && end + 1 < s_.size() && s_[end + 1] == '0'))) ++end;
     return end;
   }
@@ -212,7 +212,7 @@ class Lexer {
     if (at_ >= s_.size()) return;
     const char c = s_[at_++];
     static constexpr string_view letters = "nrtabfv\\'\"", meanings = "\n\r\t\a\b\f\v\\'\"";
-    if (c == '\n') return;                                     // a continued line
+    if (c == '\n') return;  // a continued line
     if (const size_t i = letters.find(c); i != npos) {
       value += meanings[i];
     } else if (c >= '0' && c <= '7') {
@@ -225,7 +225,7 @@ class Lexer {
     } else if (c == 'N') {
       throw SyntaxError{"named characters (\\N{...}) are not supported: write the character itself", from};
     } else {
-      value += {'\\', c};                                      // Python keeps what it does not know
+      value += {'\\', c};  // Python keeps what it does not know
     }
   }
 
@@ -244,7 +244,7 @@ class Lexer {
   const std::string& s_;
   size_t at_ = 0;
   bool line_starting_ = true;
-  std::string open_;                                           // the closing brackets still awaited
+  std::string open_;  // the closing brackets still awaited
   std::vector<Token> tokens_;
 };
 

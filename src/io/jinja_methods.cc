@@ -254,7 +254,7 @@ Value d_get(Interp& x, const Value& v, Args& a) {
 }
 Value copied(Interp&, const Value& v, Args& a) {
   return no_arguments(a, "copy"), v;
-}                                                              // values are immutable: the same one will do
+}  // values are immutable: the same one will do
 
 Value l_index(Interp& x, const Value& v, Args& a) {
   const auto [item] = unpack(a, "index", {"value"}, 1);

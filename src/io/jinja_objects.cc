@@ -21,7 +21,7 @@ class Loop : public Object {
     before_ = std::exchange(current_, item);
     return true;
   }
-  void finish() {                                              // the scopes it refers to are about to go
+  void finish() {  // the scopes it refers to are about to go
     node_ = nullptr;
     changed_ = Value();
   }
@@ -125,8 +125,8 @@ class Loop : public Object {
 struct Macro : Object {
   const Node& node;
   std::string name;
-  Scope* scope;                                                // where it was defined
-  size_t first_default;                                        // index of the first default among node.kids
+  Scope* scope;          // where it was defined
+  size_t first_default;  // index of the first default among node.kids
 
   Macro(const Node& node_, std::string name_, Scope* scope_, size_t first_default_)
       : node(node_), name(std::move(name_)), scope(scope_), first_default(first_default_) {}
@@ -162,7 +162,7 @@ struct Macro : Object {
   static const Value* take(Args& args, std::string_view key) {
     for (auto& [given, value] : args.named) {
       if (given != key) continue;
-      given.clear();                                           // no keyword is empty: this one is used up
+      given.clear();  // no keyword is empty: this one is used up
       return &value;
     }
     return nullptr;
@@ -260,7 +260,7 @@ Interp::Flow Interp::run_loop(const Node& n, const Value& iterable, Scope* outer
     ~Finish() { loop.finish(); }
     Loop& loop;
   } finish{*loop};
-  bool completed = false;                                      // as in Python-Jinja, a round that was cut short does not count
+  bool completed = false;  // as in Python-Jinja, a round that was cut short does not count
   for (Value item; loop->advance(item);) {
     Entered scope(*this, outer);
     (*scope).set("loop", std::shared_ptr<Object>(loop));

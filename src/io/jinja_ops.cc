@@ -53,7 +53,7 @@ Value integers(std::string_view op, int64_t a, int64_t b) {
   if (b == 0) raise("division by zero");
   if (op == "/") return double(a) / double(b);
   if (op == "//") return floor_div(a, b);
-  const int64_t rest = b == -1 ? 0 : a % b;                    // INT64_MIN % -1 traps
+  const int64_t rest = b == -1 ? 0 : a % b;  // INT64_MIN % -1 traps
   return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
 }
 
@@ -93,7 +93,7 @@ Value repeated(Interp& x, const Value& v, int64_t times) {
     for (int64_t i = 0; i < times && size; ++i) out += t->bytes;
     return Text{std::move(out), t->safe};
   }
-  x.budget.spend(total * 32);                                  // before the memory is taken
+  x.budget.spend(total * 32);  // before the memory is taken
   std::vector<Value> out;
   out.reserve(size_t(total));
   for (int64_t i = 0; i < times && size; ++i) out.insert(out.end(), s->elements.begin(), s->elements.end());

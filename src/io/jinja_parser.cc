@@ -167,7 +167,7 @@ class Parser : private Expressions {
     loops_ = loops;
     n.mentions = mentions_.back();
     mentions_.pop_back();
-    for (Mentions& outer : mentions_) {                        // an outer macro's body contains this one
+    for (Mentions& outer : mentions_) {  // an outer macro's body contains this one
       outer.caller |= n.mentions.caller;
       outer.kwargs |= n.mentions.kwargs;
       outer.varargs |= n.mentions.varargs;
@@ -196,7 +196,7 @@ class Parser : private Expressions {
   }
 
   NodePtr filter_block(size_t offset) {
-    --at_;                                                     // the tag's name takes the place of '|'
+    --at_;  // the tag's name takes the place of '|'
     auto n = make(Kind::filter_block, offset, one(filters(nullptr, true)));
     n->body = body_until({"endfilter"});
     return settle(std::move(n));
@@ -221,7 +221,7 @@ class Parser : private Expressions {
     }
   }
 
-  int loops_ = 0;                                              // around the statement at hand
+  int loops_ = 0;  // around the statement at hand
 };
 
 }  // namespace

@@ -7,6 +7,6 @@
 
 namespace ridge::jinja {
 
-Program parse(std::string_view source);                        // throws SyntaxError
+Program parse(std::string_view source);  // throws SyntaxError
 
 }  // namespace ridge::jinja

@@ -123,7 +123,7 @@ TEST(Jinja, IntegersBeyondSixtyFourBitsAreRefusedNotWrapped) {
 // Every one of these would take minutes, gigabytes or the stack of an engine without limits.
 TEST(Jinja, HostileTemplatesEndInASentence) {
   jinja::Options little = options();
-  little.work = 1 << 24;                                       // the default would do, sixteen times later
+  little.work = 1 << 24;  // the default would do, sixteen times later
   const std::string work = "rendering takes more work than a template is allowed";
   const std::string twice = "{% set ns = namespace(x='a') %}{% for i in range(99) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}";
   const std::string tree = "{% set ns = namespace(x=[1]) %}{% for i in range(60) %}{% set ns.x = [ns.x, ns.x] %}{% endfor %}";

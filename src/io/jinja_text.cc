@@ -55,7 +55,7 @@ void append_title(Point p, std::string& out) {
     append_point(out, p < 128 ? to_upper(p) : Point(utf8proc_totitle(int32_t(p))));
 }
 
-size_t last_point(string_view s) {                             // byte offset of the last code point of a non-empty string
+size_t last_point(string_view s) {  // byte offset of the last code point of a non-empty string
   size_t at = s.size() - 1;
   for (int back = 0; back < 3 && at > 0 && (uint8_t(s[at]) & 0xc0) == 0x80; ++back) --at;
   size_t end = at;

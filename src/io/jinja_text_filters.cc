@@ -128,7 +128,7 @@ Value f_urlencode(Interp& x, const Value& v, Args& a) {
       if (word || string_view("_.-~").find(c) != string_view::npos || keep.find(c) != string_view::npos)
         out += c;
       else if (c == ' ' && keep.empty())
-        out += '+';                                            // in a query
+        out += '+';  // in a query
       else
         out += {'%', digits[uint8_t(c) >> 4], digits[uint8_t(c) & 15]};
     }

@@ -11,7 +11,7 @@
 namespace ridge::jinja {
 namespace {
 
-constexpr int64_t kElementCost = 32;                           // bytes of a Value with its share of the containers around it
+constexpr int64_t kElementCost = 32;  // bytes of a Value with its share of the containers around it
 
 int nesting_of(const std::vector<Value>& items) {
   int deepest = 0;
@@ -192,7 +192,7 @@ bool less(const Value& a, const Value& b, Budget& budget) {
   if (as_number(a, x) && as_number(b, y)) return x < y;
   if (const Text* s = a.get<Text>(), *t = b.get<Text>(); s && t) {
     budget.spend(int64_t(std::min(s->bytes.size(), t->bytes.size())));
-    return s->bytes < t->bytes;                                // UTF-8 sorts as its code points do
+    return s->bytes < t->bytes;  // UTF-8 sorts as its code points do
   }
   const Sequence *s = a.get<Sequence>(), *t = b.get<Sequence>();
   const bool ordered = s && t && s->kind == t->kind && (s->kind == Sequence::Kind::list || s->kind == Sequence::Kind::tuple);

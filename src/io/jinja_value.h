@@ -15,20 +15,20 @@ namespace ridge::jinja {
 class Value;
 struct Sequence;
 struct Dict;
-struct Object;                                                 // namespaces, loops, macros, functions: jinja_eval.h
+struct Object;  // namespaces, loops, macros, functions: jinja_eval.h
 
 struct Undefined {
   std::shared_ptr<const std::string> why;
-};                                                             // the sentence to raise when it is touched
+};  // the sentence to raise when it is touched
 struct None {};
 struct Text {
-  std::string bytes;                                           // UTF-8
-  bool safe = false;                                           // already escaped for HTML
+  std::string bytes;  // UTF-8
+  bool safe = false;  // already escaped for HTML
 };
 
 class Value {
  public:
-  Value() = default;                                           // undefined
+  Value() = default;  // undefined
   Value(None) : v_(None()) {}
   Value(bool v) : v_(v) {}
   Value(int v) : v_(int64_t(v)) {}
@@ -62,7 +62,7 @@ class Value {
   }
   bool is_undefined() const { return v_.index() == 0; }
   bool is_none() const { return v_.index() == 1; }
-  int depth() const;                                           // nesting of lists and dicts; 0 for everything else
+  int depth() const;  // nesting of lists and dicts; 0 for everything else
 
  private:
   template <class T>
@@ -80,9 +80,9 @@ struct Sequence {
   enum class Kind : uint8_t { list, tuple, generator, items, keys, values, range };
   Kind kind = Kind::list;
   std::vector<Value> elements;
-  int64_t start = 0, stop = 0, step = 1, count = 0;            // range only
+  int64_t start = 0, stop = 0, step = 1, count = 0;  // range only
   int nesting = 1;
-  mutable size_t consumed = 0;                                 // generator only
+  mutable size_t consumed = 0;  // generator only
 
   Sequence(Kind kind_, std::vector<Value> elements_);
   Sequence(int64_t start_, int64_t stop_, int64_t step_, int64_t count_)
@@ -98,8 +98,8 @@ struct Dict {
   int nesting = 1;
 
   const Value* find(std::string_view key) const;
-  void set(std::string key, Value value);                      // replaces where the key exists
-  void append(Value key, Value value);                         // the caller knows that the key is new
+  void set(std::string key, Value value);  // replaces where the key exists
+  void append(Value key, Value value);     // the caller knows that the key is new
 };
 
 // What a render may still spend: one unit is about one byte touched or a tenth of an AST node. Throws Raise at zero.
@@ -117,19 +117,19 @@ struct Raise {
 };
 [[noreturn]] void raise(std::string sentence);
 
-constexpr int kMaxNesting = 200;                               // of values: comparison, printing and destruction recurse
+constexpr int kMaxNesting = 200;  // of values: comparison, printing and destruction recurse
 
-Value make_list(std::vector<Value> items, Sequence::Kind kind, Budget& budget);        // raises beyond kMaxNesting
-void put(Dict& dict, Value key, Value value, Budget& budget);                          // the same; raises on an unhashable key
+Value make_list(std::vector<Value> items, Sequence::Kind kind, Budget& budget);  // raises beyond kMaxNesting
+void put(Dict& dict, Value key, Value value, Budget& budget);                    // the same; raises on an unhashable key
 const Value* lookup(const Dict& dict, const Value& key, Budget& budget);
 
 bool truthy(const Value& v);
 bool equal(const Value& a, const Value& b, Budget& budget);
-bool less(const Value& a, const Value& b, Budget& budget);     // raises where Python cannot order the two
-std::string str(const Value& v, Budget& budget);               // what {{ v }} prints
-std::string repr(const Value& v, Budget& budget);              // how v looks inside a printed list
+bool less(const Value& a, const Value& b, Budget& budget);  // raises where Python cannot order the two
+std::string str(const Value& v, Budget& budget);            // what {{ v }} prints
+std::string repr(const Value& v, Budget& budget);           // how v looks inside a printed list
 std::string float_repr(double v);
-std::string type_name(const Value& v);                         // "str", "list", ...
+std::string type_name(const Value& v);  // "str", "list", ...
 // A bool, int or float as such; false for everything else.
 bool as_integer(const Value& v, int64_t& out);
 bool as_number(const Value& v, double& out);
@@ -137,7 +137,7 @@ bool as_number(const Value& v, double& out);
 // Walks what Python would iterate: sequences, the characters of strings, the keys of dicts, nothing for undefined.
 class Iterator {
  public:
-  explicit Iterator(const Value& source);                      // raises where the value cannot be iterated
+  explicit Iterator(const Value& source);  // raises where the value cannot be iterated
   bool next(Value& item, Budget& budget);
   int64_t remaining(Budget& budget) const;
 

@@ -28,7 +28,9 @@ Bound bound(const Cost& c, const Machine& m) {
   const double compute = unit == Unit::fma_f32 ? matrix + vector : std::max(matrix, vector);
   const double memory = memory_time(c, m);
   const double floor = std::max(compute, memory);
-  const char* by = floor <= m.launch_s ? "launch" : memory >= compute ? "memory" : unit_name(vector > matrix ? Unit::fma_f32 : unit);
+  const char* by = floor <= m.launch_s ? "launch"
+                   : memory >= compute ? "memory"
+                                       : unit_name(vector > matrix ? Unit::fma_f32 : unit);
   return {floor + m.launch_s, by};
 }
 

@@ -7,7 +7,7 @@ namespace ridge {
 
 struct Bound {
   double seconds;
-  const char* by;                                              // "memory", "launch", or the unit's name
+  const char* by;  // "memory", "launch", or the unit's name
 };
 
 // T >= max(matmul / fastest matrix unit, vector / fma, bytes / read bandwidth) + launch.

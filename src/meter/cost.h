@@ -4,11 +4,11 @@
 namespace ridge {
 
 struct Cost {
-  double matmul_flops = 0;                                     // multiply-adds counted as 2; what a matrix unit can do
-  double vector_flops = 0;                                     // everything else: exponentials, norms, rotations
+  double matmul_flops = 0;  // multiply-adds counted as 2; what a matrix unit can do
+  double vector_flops = 0;  // everything else: exponentials, norms, rotations
   double bytes_read = 0;
   double bytes_written = 0;
-  double weight_bytes = 0;                                     // the part of bytes_read that is weights
+  double weight_bytes = 0;  // the part of bytes_read that is weights
 
   double flops() const { return matmul_flops + vector_flops; }
   double bytes() const { return bytes_read + bytes_written; }

@@ -17,10 +17,10 @@ struct Refusal {
 struct LedgerLine {
   std::string op, row, shape;
   int64_t count = 0;
-  Cost cost;                                                   // of all calls together
-  double bound_s = 0, predicted_s = 0, time_s = 0;             // sums
-  const char* bound_by = "";                                   // "memory", "matrix_bf16", "fma_f32", "launch"
-  std::vector<Refusal> refused;                                // better rows, and why they did not run
+  Cost cost;                                        // of all calls together
+  double bound_s = 0, predicted_s = 0, time_s = 0;  // sums
+  const char* bound_by = "";                        // "memory", "matrix_bf16", "fma_f32", "launch"
+  std::vector<Refusal> refused;                     // better rows, and why they did not run
 };
 
 class Ledger {

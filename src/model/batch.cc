@@ -71,7 +71,7 @@ void BatchBuffers::fill(std::span<const SegmentInput> segments, int64_t page_siz
   batch_ = full_;
   batch_.cache = cache;
   if (fit == Fit::exact) return narrow(t, s);
-  lengths_.queries.resize(capacity_.segments, 0);              // a bucket's empty segments
+  lengths_.queries.resize(capacity_.segments, 0);  // a bucket's empty segments
   lengths_.keys.resize(capacity_.segments, 0);
 }
 

@@ -16,7 +16,7 @@ namespace ridge {
 
 // Keys and values of one layer, in pages.
 struct LayerKv {
-  View k, v;                                                   // [pages, kv_heads, page_size, head_dim]
+  View k, v;  // [pages, kv_heads, page_size, head_dim]
 };
 
 // The paged sequence state of a model: one entry a layer.
@@ -34,31 +34,31 @@ struct KvShape {
 KvCache alloc_kv_cache(Arena& a, const KvShape& shape, int64_t pages, int64_t page_size, DType type);
 
 struct Batch {
-  View ids;                                                    // i32 [tokens]
-  Positions positions;                                         // i32 [tokens]
+  View ids;             // i32 [tokens]
+  Positions positions;  // i32 [tokens]
   Segments segments;
-  Pages pages;                                                 // absent without a cache: every key is of this step
+  Pages pages;  // absent without a cache: every key is of this step
   const KvCache* cache = nullptr;
-  View sample_rows;                                            // i32 [rows]: the tokens whose logits are wanted; -1: padding
-  View targets;                                                // i32 [tokens]; -1: no loss
-  View loss_weights;                                           // f32 (f64 in an f64 model) [tokens]; they sum to 1 over the global batch
+  View sample_rows;   // i32 [rows]: the tokens whose logits are wanted; -1: padding
+  View targets;       // i32 [tokens]; -1: no loss
+  View loss_weights;  // f32 (f64 in an f64 model) [tokens]; they sum to 1 over the global batch
   int64_t tokens() const { return ids.dims[0]; }
 };
 
 struct BatchCapacity {
   int64_t tokens = 0, segments = 0;
-  int64_t rows = 0;                                            // sample rows
-  int64_t pages = 0;                                           // pages a segment; 0: no cache
+  int64_t rows = 0;   // sample rows
+  int64_t pages = 0;  // pages a segment; 0: no cache
   bool targets = false;
   DType weight_type = DType::f32;
 };
 
 // A segment's share of a step.
 struct SegmentInput {
-  std::span<const int32_t> ids;                                // this step's tokens
-  int32_t past = 0;                                            // tokens already in the cache
-  std::span<const int32_t> pages;                              // page numbers, enough for past + ids; empty without a cache
-  bool sampled = true;                                         // its last token's logits are wanted
+  std::span<const int32_t> ids;    // this step's tokens
+  int32_t past = 0;                // tokens already in the cache
+  std::span<const int32_t> pages;  // page numbers, enough for past + ids; empty without a cache
+  bool sampled = true;             // its last token's logits are wanted
 };
 
 class BatchBuffers {
@@ -68,7 +68,7 @@ class BatchBuffers {
   BatchBuffers(const BatchBuffers&) = delete;
 
   Batch& batch() { return batch_; }
-  int64_t rows() const { return rows_; }                       // sample rows of the last fill
+  int64_t rows() const { return rows_; }  // sample rows of the last fill
   SegmentLengths& lengths() { return lengths_; }
   const BatchCapacity& capacity() const { return capacity_; }
   int64_t bytes() const { return arena_.peak(); }
@@ -89,7 +89,7 @@ class BatchBuffers {
   Arena arena_;
   SegmentLengths lengths_;
   int64_t rows_ = 0;
-  Batch full_, batch_;                                         // of the whole capacity; as last filled
+  Batch full_, batch_;  // of the whole capacity; as last filled
 };
 
 }  // namespace ridge

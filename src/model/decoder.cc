@@ -13,8 +13,8 @@ namespace ridge {
 namespace {
 
 // h_out may be h_in's own storage, and is unless the pass is recorded.
-void decoder_layer(Ctx& x, const DecoderConfig& c, const DecoderLayer& l, const View& inv_freq, const Batch& b, const LayerKv* cache,
-                   int64_t window, View h_in, View h_out) {
+void decoder_layer(Ctx& x, const DecoderConfig& c, const DecoderLayer& l, const View& inv_freq, const Batch& b,
+                   const LayerKv* cache, int64_t window, View h_in, View h_out) {
   const int64_t n = h_in.dims[0], q_dim = c.heads * c.head_dim, kv_dim = c.kv_heads * c.head_dim;
   const DType t = h_in.type;
   Scope scratch(x);
@@ -29,11 +29,26 @@ void decoder_layer(Ctx& x, const DecoderConfig& c, const DecoderLayer& l, const 
   View turned = x.next(qkv);
   View k_flat = k.heads(c.kv_heads), v_flat = v.heads(c.kv_heads);
   View q_out = turned.cols(0, q_dim).heads(c.heads), k_out = turned.cols(q_dim, kv_dim).heads(c.kv_heads);
-  Rope::Args turn{.q = q.heads(c.heads), .k = k_flat, .positions = b.positions, .q_out = q_out, .k_out = k_out, .frequencies = c.rope,
-                  .inv_freq = inv_freq, .rotary_dim = c.rotary_dim, .pairs = c.pairs, .q_norm = l.q_norm, .k_norm = l.k_norm, .eps = c.norm_eps};
-  Attention::Args attend{.q = q_out, .k = k_out, .v = v_flat, .segments = b.segments, .o = o.heads(c.heads),
-                         .scale = 1 / std::sqrt(double(c.head_dim)), .window = window};
-  if (cache) {                                                 // keys and values go to their pages, and attention reads them there
+  Rope::Args turn{.q = q.heads(c.heads),
+                  .k = k_flat,
+                  .positions = b.positions,
+                  .q_out = q_out,
+                  .k_out = k_out,
+                  .frequencies = c.rope,
+                  .inv_freq = inv_freq,
+                  .rotary_dim = c.rotary_dim,
+                  .pairs = c.pairs,
+                  .q_norm = l.q_norm,
+                  .k_norm = l.k_norm,
+                  .eps = c.norm_eps};
+  Attention::Args attend{.q = q_out,
+                         .k = k_out,
+                         .v = v_flat,
+                         .segments = b.segments,
+                         .o = o.heads(c.heads),
+                         .scale = 1 / std::sqrt(double(c.head_dim)),
+                         .window = window};
+  if (cache) {  // keys and values go to their pages, and attention reads them there
     turn.k_out = {}, turn.v = v_flat, turn.k_pages = cache->k, turn.v_pages = cache->v, turn.pages = b.pages;
     attend.k = cache->k, attend.v = cache->v, attend.pages = b.pages;
   }
@@ -51,7 +66,7 @@ void decoder_layer(Ctx& x, const DecoderConfig& c, const DecoderLayer& l, const 
 }  // namespace
 
 View decoder_hidden(Ctx& x, const DecoderConfig& c, const DecoderWeights& w, const Batch& b, DType type, bool recomputed) {
-  View h = x.act({b.tokens(), c.dim}, type);                   // the residual stream
+  View h = x.act({b.tokens(), c.dim}, type);  // the residual stream
   embed(x, {.ids = b.ids, .table = w.embed, .y = h});
   for (int64_t i = 0; i < c.layers; ++i) {
     const View h_in = h;

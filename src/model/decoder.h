@@ -18,27 +18,27 @@ struct DecoderConfig {
   RopeFrequencies rope;
   RopePairs pairs = RopePairs::half_split;
   int64_t rotary_dim = 0;
-  bool tied = false;                                           // the head is the embedding
+  bool tied = false;  // the head is the embedding
   bool qkv_bias = false, o_bias = false, mlp_bias = false, qk_norm = false;
-  std::vector<int64_t> window;                                 // a layer each: keys a query sees, 0 for all; empty: all, everywhere
-  DType stored = DType::bf16;                                  // what the checkpoint's weights are, for plans without weights
+  std::vector<int64_t> window;  // a layer each: keys a query sees, 0 for all; empty: all, everywhere
+  DType stored = DType::bf16;   // what the checkpoint's weights are, for plans without weights
 };
 
 struct DecoderLayer {
-  View attn_norm;                                              // [dim]
-  View q, k, v, o;                                             // [heads * d, dim], [kv_heads * d, dim] twice, [dim, heads * d]
+  View attn_norm;   // [dim]
+  View q, k, v, o;  // [heads * d, dim], [kv_heads * d, dim] twice, [dim, heads * d]
   View q_bias, k_bias, v_bias, o_bias;
-  View q_norm, k_norm;                                         // [d]
-  View ffn_norm;                                               // [dim]
-  View gate, up, down;                                         // [ffn, dim] twice, [dim, ffn]
+  View q_norm, k_norm;  // [d]
+  View ffn_norm;        // [dim]
+  View gate, up, down;  // [ffn, dim] twice, [dim, ffn]
   View gate_bias, up_bias, down_bias;
 };
 
 struct DecoderWeights {
-  View embed;                                                  // [vocab, dim]
-  View norm;                                                   // [dim]
-  View head;                                                   // [vocab, dim]; the embedding itself where tied
-  View inv_freq;                                               // [rotary_dim / 2] f64, computed from the config
+  View embed;     // [vocab, dim]
+  View norm;      // [dim]
+  View head;      // [vocab, dim]; the embedding itself where tied
+  View inv_freq;  // [rotary_dim / 2] f64, computed from the config
   std::vector<DecoderLayer> layers;
 };
 

@@ -64,7 +64,8 @@ void read_hf(JsonFields& f, const Json& json, const std::string& where, bool hea
   c.ffn = f.need_int("intermediate_size", 1, kMostDim);
   c.context = f.get_int("max_position_embeddings", 2048, 1);
   if (!f.status().ok()) return;
-  if (!f.has("head_dim") && c.dim % c.heads) f.complain("num_attention_heads", "does not divide hidden_size, and there is no head_dim");
+  if (!f.has("head_dim") && c.dim % c.heads)
+    f.complain("num_attention_heads", "does not divide hidden_size, and there is no head_dim");
   c.head_dim = f.get_int("head_dim", c.dim / c.heads, 2, 1024);
   c.norm_eps = f.get_number("rms_norm_eps", 1e-6);
   c.tied = f.get_bool("tie_word_embeddings", !headed);
@@ -75,8 +76,9 @@ void read_hf(JsonFields& f, const Json& json, const std::string& where, bool hea
   if (const std::string act = f.get_string("hidden_act", "silu"); act != "silu")
     f.complain("hidden_act", "is " + quoted(act) + ", and this family is built on silu");
   if (f.has("quantization_config"))
-    f.complain("quantization_config", "describes a quantised checkpoint (" + quoted(json["quantization_config"].get_string("quant_method", "unknown")) +
-                                          "), which this build does not read; use the f32, f16 or bf16 checkpoint, or a GGUF file");
+    f.complain("quantization_config",
+               "describes a quantised checkpoint (" + quoted(json["quantization_config"].get_string("quant_method", "unknown")) +
+                   "), which this build does not read; use the f32, f16 or bf16 checkpoint, or a GGUF file");
   const std::string stored = f.get_string("torch_dtype", f.get_string("dtype", "bfloat16"));
   c.stored = stored == "float32" ? DType::f32 : stored == "float16" ? DType::f16 : stored == "float64" ? DType::f64 : DType::bf16;
   read_hf_scaling(f, json, where, c, c.context);
@@ -115,13 +117,15 @@ void read_gguf(JsonFields& f, const std::string& a, DecoderConfig& c) {
   } else if (type != "none") {
     f.complain(a + ".rope.scaling.type", "is " + quoted(type) + ", and this build knows none, linear and yarn");
   }
-  if (const int64_t window = f.get_int(a + ".attention.sliding_window", 0); window > 0 && window < c.context) c.window.assign(c.layers, window);
+  if (const int64_t window = f.get_int(a + ".attention.sliding_window", 0); window > 0 && window < c.context)
+    c.window.assign(c.layers, window);
 }
 
 // What GGUF leaves to the tensors: sizes and presence.
 void read_gguf_tensors(const Gguf& file, JsonFields& f, DecoderConfig& c) {
   const View* embed = file.find("token_embd.weight");
-  if (!embed || embed->rank != 2) return f.complain("token_embd.weight", "is missing among the tensors: this is no complete model");
+  if (!embed || embed->rank != 2)
+    return f.complain("token_embd.weight", "is missing among the tensors: this is no complete model");
   c.vocab = embed->dims[0];
   c.tied = !file.find("output.weight");
   c.qkv_bias = file.find("blk.0.attn_q.bias");

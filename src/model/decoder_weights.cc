@@ -8,8 +8,8 @@
 #include "base/format.h"
 #include "base/rng.h"
 #include "model/decoder.h"
-#include "ops/gemm/gemm.h"
 #include "ops/embed/embed.h"
+#include "ops/gemm/gemm.h"
 #include "ops/linear_cross_entropy/linear_cross_entropy.h"
 #include "ops/rms_norm/rms_norm.h"
 
@@ -19,7 +19,7 @@ namespace {
 
 struct Slot {
   std::string hf, gguf;
-  int64_t rows, cols;                                          // cols 0: a vector of `rows`
+  int64_t rows, cols;  // cols 0: a vector of `rows`
 };
 
 // f(slot, view) for every weight this config has, in the checkpoint's order.
@@ -59,8 +59,10 @@ void visit_weights(const DecoderConfig& c, DecoderWeights& w, F&& f) {
     }
   }
   f(Slot{"model.norm.weight", "output_norm.weight", c.dim, 0}, w.norm);
-  if (!c.tied) f(Slot{"lm_head.weight", "output.weight", c.vocab, c.dim}, w.head);
-  else w.head = w.embed;
+  if (!c.tied)
+    f(Slot{"lm_head.weight", "output.weight", c.vocab, c.dim}, w.head);
+  else
+    w.head = w.embed;
 }
 
 Status bind_stored(const Source& source, const DecoderConfig& c, DecoderWeights& w) {
@@ -71,12 +73,15 @@ Status bind_stored(const Source& source, const DecoderConfig& c, DecoderWeights&
     const View* found = source.tensors.find(name);
     const bool vector = s.cols == 0;
     if (!found)
-      wrong = unloadable(fmt::format("{}: the tensor {} is missing, which the config asks for; the file is incomplete or of another model.", source.path, name));
+      wrong = unloadable(
+          fmt::format("{}: the tensor {} is missing, which the config asks for; the file is incomplete or of another model.",
+                      source.path, name));
     else if (found->dims[0] != s.rows || (found->rank == 2) == vector || (!vector && found->dims[1] != s.cols))
-      wrong = unloadable(fmt::format("{}: the tensor {} is {}, and the config asks for [{}{}].", source.path, name, to_string(*found), s.rows,
-                                     vector ? "" : fmt::format(", {}", s.cols)));
+      wrong = unloadable(fmt::format("{}: the tensor {} is {}, and the config asks for [{}{}].", source.path, name,
+                                     to_string(*found), s.rows, vector ? "" : fmt::format(", {}", s.cols)));
     else if (!is_float(found->type) && (vector || !is_block(found->type)))
-      wrong = unloadable(fmt::format("{}: the tensor {} is of type {}, which is no type for it.", source.path, name, name_of(found->type)));
+      wrong = unloadable(
+          fmt::format("{}: the tensor {} is of type {}, which is no type for it.", source.path, name, name_of(found->type)));
     else
       v = *found;
   });
@@ -84,7 +89,7 @@ Status bind_stored(const Source& source, const DecoderConfig& c, DecoderWeights&
 }
 
 void alloc_weights(Arena& a, const DecoderConfig& c, DType type, DecoderWeights& w) {
-  const DType vectors = is_block(type) ? DType::f32 : type;   // norms and biases are never block-quantised
+  const DType vectors = is_block(type) ? DType::f32 : type;  // norms and biases are never block-quantised
   visit_weights(c, w, [&](const Slot& s, View& v) { v = s.cols ? a.alloc({s.rows, s.cols}, type) : a.alloc({s.rows}, vectors); });
 }
 
@@ -115,20 +120,21 @@ std::string label_of(const char* family, const Model& m) {
   for (const NamedWeight& w : m.weights) parameters[w.view.type] += w.view.count();
   auto most = std::max_element(parameters.begin(), parameters.end(), [](auto& a, auto& b) { return a.second < b.second; });
   const double n = double(m.parameters);
-  return fmt::format("{} {} {}", family, n >= 1e9 ? fmt::format("{:.2f}B", n / 1e9) : fmt::format("{:.1f}M", n / 1e6), name_of(most->first));
+  return fmt::format("{} {} {}", family, n >= 1e9 ? fmt::format("{:.2f}B", n / 1e9) : fmt::format("{:.1f}M", n / 1e6),
+                     name_of(most->first));
 }
 
 struct Decoder {
   DecoderConfig config;
   DecoderWeights weights;
-  Arena arena;                                                 // random or measured weights, and computed constants
+  Arena arena;  // random or measured weights, and computed constants
   Tensors files;
 };
 
 View logits(Ctx& x, const Decoder& d, const Batch& b, DType type) {
   const DecoderConfig& c = d.config;
   View h = decoder_hidden(x, c, d.weights, b, type, false);
-  if (b.sample_rows) {                                         // embed takes rows of any table
+  if (b.sample_rows) {                                                 // embed takes rows of any table
     if (b.sample_rows.dims[0] == 0) return x.act({0, c.vocab}, type);  // a chunk of a prompt: nobody asks for logits yet
     View rows = x.act({b.sample_rows.dims[0], c.dim}, type);
     embed(x, {.ids = b.sample_rows, .table = h, .y = rows});
@@ -154,7 +160,8 @@ Status compute_frequencies(const Source& source, const DecoderConfig& c, const V
   const View* divisors = source.kind == Source::Kind::gguf ? source.tensors.find("rope_freqs.weight") : nullptr;
   if (!divisors) return {};
   if (divisors->rank != 1 || divisors->dims[0] != inv_freq.dims[0] || !is_float(divisors->type))
-    return unloadable(fmt::format("{}: the tensor rope_freqs.weight is {}, and {} frequencies are to be divided by it.", source.path, to_string(*divisors), inv_freq.dims[0]));
+    return unloadable(fmt::format("{}: the tensor rope_freqs.weight is {}, and {} frequencies are to be divided by it.",
+                                  source.path, to_string(*divisors), inv_freq.dims[0]));
   for (int64_t i = 0; i < inv_freq.dims[0]; ++i) inv_freq.set(inv_freq.get(i) / divisors->get(i), i);
   return {};
 }
@@ -172,10 +179,14 @@ Result<Model> make_decoder(const char* family, const Source& source, const Decod
   using Weights = LoadOptions::Weights;
   const bool owned = options.weights == Weights::copied || options.weights == Weights::random;
   const bool shape = options.weights == Weights::measured && source.kind == Source::Kind::shape;
-  const int64_t constants = 64 * 1024;                         // the computed ones, beside the weights
-  auto d = std::make_shared<Decoder>(
-      Decoder{config, {}, Arena(shape ? 0 : owned ? arena_bytes(config, options.type) + constants : constants), source.tensors});
-  if (!shape && options.weights != Weights::random)            // a plan binds views of the mapped file and touches none of it
+  const int64_t constants = 64 * 1024;  // the computed ones, beside the weights
+  auto d = std::make_shared<Decoder>(Decoder{config,
+                                             {},
+                                             Arena(shape   ? 0
+                                                   : owned ? arena_bytes(config, options.type) + constants
+                                                           : constants),
+                                             source.tensors});
+  if (!shape && options.weights != Weights::random)  // a plan binds views of the mapped file and touches none of it
     if (Status s = bind_stored(source, config, d->weights); !s.ok()) return s;
   if (shape) alloc_weights(d->arena, config, options.stored_type.value_or(config.stored), d->weights);
   if (owned) {
@@ -188,7 +199,11 @@ Result<Model> make_decoder(const char* family, const Source& source, const Decod
   if (!d->arena.measures())
     if (Status s = compute_frequencies(source, config, d->weights.inv_freq); !s.ok()) return s;
 
-  Model m{.family = family, .vocab = config.vocab, .context = config.context, .kv = {config.layers, config.kv_heads, config.head_dim}, .activations = type};
+  Model m{.family = family,
+          .vocab = config.vocab,
+          .context = config.context,
+          .kv = {config.layers, config.kv_heads, config.head_dim},
+          .activations = type};
   visit_weights(config, d->weights, [&](const Slot& s, View& v) {
     m.weights.push_back({s.hf, v});
     m.parameters += v.count();
@@ -196,7 +211,9 @@ Result<Model> make_decoder(const char* family, const Source& source, const Decod
   });
   m.label = label_of(family, m);
   m.logits = [d = d.get(), type](Ctx& x, const Batch& b) { return logits(x, *d, b, type); };
-  m.loss = [d = d.get(), type, recomputed = options.recompute](Ctx& x, const Batch& b) { return loss(x, *d, b, type, recomputed); };
+  m.loss = [d = d.get(), type, recomputed = options.recompute](Ctx& x, const Batch& b) {
+    return loss(x, *d, b, type, recomputed);
+  };
   if (owned) m.arena = &d->arena;
   m.storage = d;
   return m;

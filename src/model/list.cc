@@ -34,14 +34,17 @@ Result<Model> load_model(const Source& source, LoadOptions options) {
     return unloadable(source.config_name + ": no architecture is named (" +
                       (source.kind == Source::Kind::gguf ? "general.architecture" : "architectures or model_type") +
                       "), so nobody can say what the weights mean.");
-  if (source.kind == Source::Kind::shape && (options.weights == LoadOptions::Weights::stored || options.weights == LoadOptions::Weights::copied))
-    return unloadable(source.path + ": a config.json alone has no weights; name its folder or a GGUF file to run it, or `plan` it.");
+  if (source.kind == Source::Kind::shape &&
+      (options.weights == LoadOptions::Weights::stored || options.weights == LoadOptions::Weights::copied))
+    return unloadable(source.path +
+                      ": a config.json alone has no weights; name its folder or a GGUF file to run it, or `plan` it.");
   std::string known;
   for (const Family& f : all_families()) {
     if (claims(f, source, architecture)) return f.load(source, options);
     known += std::string(known.empty() ? "" : ", ") + f.name;
   }
-  return unloadable(source.config_name + ": the architecture " + quoted(architecture) + " is unknown; this build reads " + known + ".");
+  return unloadable(source.config_name + ": the architecture " + quoted(architecture) + " is unknown; this build reads " + known +
+                    ".");
 }
 
 }  // namespace ridge

@@ -4,11 +4,7 @@
 
 #include "model/model.h"
 
-#define RIDGE_MODELS(model) \
-  model(llama) \
-  model(qwen2) \
-  model(qwen3) \
-  /* end of list */
+#define RIDGE_MODELS(model) model(llama) model(qwen2) model(qwen3) /* end of list */
 
 namespace ridge {
 

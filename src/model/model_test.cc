@@ -36,7 +36,8 @@ struct Tiny {
     for (int64_t i = 0; i < n.count(); ++i) lengths.push_back(int32_t(n.get(i)));
     const View all = *expected.find("ids");
     for (int64_t i = 0; i < all.count(); ++i) ids.push_back(int32_t(all.get(i)));
-    buffers = std::make_unique<BatchBuffers>(BatchCapacity{.tokens = all.count(), .segments = n.count(), .targets = true, .weight_type = type});
+    buffers = std::make_unique<BatchBuffers>(
+        BatchCapacity{.tokens = all.count(), .segments = n.count(), .targets = true, .weight_type = type});
     buffers->fill(segments(), 0, BatchBuffers::Fit::exact);
     for (int64_t i = 0; i < all.count(); ++i) {
       batch().targets.set(expected.find("targets")->get(i), i);
@@ -129,7 +130,8 @@ TEST(TinyModels, TwentyStepsOfAdamwFollowPyTorch) {
     Runtime runtime(2);
     const int64_t n = t.model.arena->mark() / 8;
     Arena state(3 * n * 8 + 4096), acts(1 << 20);
-    const View m = state.alloc({n}, DType::f64), v = state.alloc({n}, DType::f64), lr = state.alloc({1}, DType::f64), step = state.alloc({1}, DType::i32);
+    const View m = state.alloc({n}, DType::f64), v = state.alloc({n}, DType::f64), lr = state.alloc({1}, DType::f64),
+               step = state.alloc({1}, DType::i32);
     lr.set(1e-2);
     for (int i = 0; i < 20; ++i) {
       const Recorded r = record(t, runtime);
@@ -139,8 +141,16 @@ TEST(TinyModels, TwentyStepsOfAdamwFollowPyTorch) {
       for (const NamedWeight& w : t.model.weights) {
         const View g = t.model.arena->mirrored_in(*r.grads, w.view, DType::f64, 1);
         const int64_t at = (w.view.data - t.model.arena->base()) / 8, count = w.view.count();
-        adamw(x, {.p = w.view.flat(), .m = m.rows(at, count), .v = v.rows(at, count), .g = g.flat(), .lr = lr, .step = step,
-                  .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .weight_decay = 0.1});
+        adamw(x, {.p = w.view.flat(),
+                  .m = m.rows(at, count),
+                  .v = v.rows(at, count),
+                  .g = g.flat(),
+                  .lr = lr,
+                  .step = step,
+                  .beta1 = 0.9,
+                  .beta2 = 0.95,
+                  .eps = 1e-8,
+                  .weight_decay = 0.1});
       }
     }
   }
@@ -171,7 +181,8 @@ std::vector<float> run_logits(const Model& m, Runtime& runtime, BatchBuffers& b)
 struct Paged {
   Arena memory{8 << 20};
   KvCache cache;
-  explicit Paged(const Model& m, int64_t pages = 32, int64_t page = 8) : cache(alloc_kv_cache(memory, m.kv, pages, page, DType::f32)) {}
+  explicit Paged(const Model& m, int64_t pages = 32, int64_t page = 8)
+      : cache(alloc_kv_cache(memory, m.kv, pages, page, DType::f32)) {}
 };
 
 TEST(Batches, ChunksAndDecodeStepsEqualTheWholePrompt) {
@@ -294,7 +305,7 @@ TEST(Plan, Llama8bFromItsConfigAlone) {
   const StepPlan p = plan_step(*m, runtime, h200, {.queries = {1}, .keys = {1}, .kv_type = DType::bf16});
   const double ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - from).count();
   printf("plan of an 8B decode step: %.2f ms\n", ms);
-  EXPECT_LT(ms, 1000);                                         // 50 ms is the bar; a loaded machine may be slower
+  EXPECT_LT(ms, 1000);  // 50 ms is the bar; a loaded machine may be slower
   EXPECT_EQ(m->parameters, 8030261248);
   EXPECT_NEAR(p.ledger.cost().weight_bytes, 15.01e9, 0.01e9);  // the embedding's other rows are not read
   EXPECT_NEAR(p.ledger.bound_s(), 15.01e9 / 4.6e12, 0.3e-3);
@@ -306,7 +317,8 @@ TEST(Sources, WrongOnesAreRefusedWithASentence) {
   Result<Source> s = open_source(kGoldens + "llama-3.1-8b.json");
   EXPECT_EQ(load_model(*s).status().code(), Code::unloadable);
   s->config.set("architectures", Json::array()).push("MambaForCausalLM");
-  EXPECT_NE(load_model(*s, {.weights = LoadOptions::Weights::measured}).status().sentence().find("MambaForCausalLM"), std::string::npos);
+  EXPECT_NE(load_model(*s, {.weights = LoadOptions::Weights::measured}).status().sentence().find("MambaForCausalLM"),
+            std::string::npos);
 }
 
 }  // namespace

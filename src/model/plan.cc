@@ -16,7 +16,8 @@ StepPlan plan_step(const Model& m, Runtime& runtime, const Machine& machine, con
   const int64_t segments = int64_t(shape.queries.size());
   Arena kv;
   const KvCache cache = alloc_kv_cache(kv, m.kv, pages, shape.page_size, shape.kv_type);
-  BatchBuffers buffers({.tokens = tokens, .segments = segments, .rows = shape.rows ? shape.rows : segments, .pages = most_pages}, false);
+  BatchBuffers buffers({.tokens = tokens, .segments = segments, .rows = shape.rows ? shape.rows : segments, .pages = most_pages},
+                       false);
   buffers.plan(shape.queries, shape.keys);
   buffers.batch().cache = &cache;
 

@@ -9,8 +9,8 @@
 namespace ridge {
 
 struct StepShape {
-  std::vector<int32_t> queries, keys;                          // a segment each; keys include this step's
-  int64_t rows = 0;                                            // logits wanted; 0: one a segment
+  std::vector<int32_t> queries, keys;  // a segment each; keys include this step's
+  int64_t rows = 0;                    // logits wanted; 0: one a segment
   DType kv_type = DType::f16;
   int64_t page_size = 32;
 };

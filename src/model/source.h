@@ -13,10 +13,10 @@ struct Source {
   enum class Kind : uint8_t { gguf, hf, shape };
   std::string path;
   Kind kind = Kind::shape;
-  Json config;                                                 // config.json, or the GGUF's metadata under its own keys
-  std::string config_name;                                     // opens sentences about it
+  Json config;              // config.json, or the GGUF's metadata under its own keys
+  std::string config_name;  // opens sentences about it
   std::optional<Gguf> gguf;
-  Tensors tensors;                                             // empty for a shape
+  Tensors tensors;  // empty for a shape
 };
 
 // Sentences say what is wrong with the path or the file; the code is `unloadable`.

@@ -24,7 +24,9 @@ void refuse_call(const char* op, const std::string& sentence, std::span<const Op
   check_failed(__FILE__, __LINE__, "the contract's check", all);
 }
 
-void no_row(const char* op) { check_failed(__FILE__, __LINE__, "a reference row", std::string(op) + " has no row that takes these arguments"); }
+void no_row(const char* op) {
+  check_failed(__FILE__, __LINE__, "a reference row", std::string(op) + " has no row that takes these arguments");
+}
 
 void enter(Ctx& x, const char* op, const char* row, const std::string& shape, const Cost& cost, const Speed& speed, double time_s,
            std::vector<Refusal> refused) {

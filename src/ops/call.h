@@ -13,7 +13,8 @@ namespace ridge {
 
 namespace detail {
 
-[[noreturn, gnu::cold]] void refuse_call(const char* op, const std::string& sentence, std::span<const Operand> operands, void* args);
+[[noreturn, gnu::cold]] void refuse_call(const char* op, const std::string& sentence, std::span<const Operand> operands,
+                                         void* args);
 [[noreturn, gnu::cold]] void no_row(const char* op);
 // Adds a call to the ledger; `time_s` is 0 for a plan.
 void enter(Ctx& x, const char* op, const char* row, const std::string& shape, const Cost& cost, const Speed& speed, double time_s,
@@ -36,9 +37,11 @@ std::vector<Refusal> refusals(const Ctx& x, const Kernel<Op>& picked, const type
   std::vector<Refusal> all;
   for (const Kernel<Op>& k : Op::kernels()) {
     if (&k == &picked) break;
-    if (k.place != x.runtime().place) continue;                // rows of another place are not "better", they are elsewhere
-    if (k.isa > x.runtime().isa) all.push_back({k.name, std::string("needs ") + isa_name(k.isa)});
-    else if (Verdict v = k.supports(a); !v) all.push_back({k.name, v.refusal});
+    if (k.place != x.runtime().place) continue;  // rows of another place are not "better", they are elsewhere
+    if (k.isa > x.runtime().isa)
+      all.push_back({k.name, std::string("needs ") + isa_name(k.isa)});
+    else if (Verdict v = k.supports(a); !v)
+      all.push_back({k.name, v.refusal});
   }
   return all;
 }
@@ -48,7 +51,8 @@ template <class Op>
 void enter_plan(Ctx& x, const Kernel<Op>& row, const typename Op::Args& a) {
   if (row.place == x.runtime().place)
     return enter(x, Op::name, row.name, Op::shape(a), cost_of<Op>(a), row.speed, 0, refusals<Op>(x, row, a));
-  enter(x, Op::name, "none", Op::shape(a), cost_of<Op>(a), {.compute = 1, .memory = 1}, 0, {{"none", "this build has no row for that device"}});
+  enter(x, Op::name, "none", Op::shape(a), cost_of<Op>(a), {.compute = 1, .memory = 1}, 0,
+        {{"none", "this build has no row for that device"}});
 }
 
 template <class Op>
@@ -75,7 +79,8 @@ void call(Ctx& x, const typename Op::Args& a) {
     detail::refuse_call(Op::name, wrong, Op::operands(), &copy);
   }
   const Kernel<Op>& row = pick<Op>(x.runtime(), a);
-  if (row.tier != Tier::fast) [[unlikely]] detail::note_fallback<Op>(x, row, a);
+  if (row.tier != Tier::fast) [[unlikely]]
+    detail::note_fallback<Op>(x, row, a);
 
   const int64_t mark = x.acts().mark();
   char* scratch = row.workspace ? x.acts().raw(row.workspace(a)) : nullptr;
@@ -101,11 +106,12 @@ void call(Ctx& x, const typename Op::Args& a) {
         detail::enter(x, Op::name, row.name, Op::shape(a), cost_of<Op>(a), row.speed, s, detail::refusals<Op>(x, row, a));
       }
   }
-  if (x.mode() != Mode::capture) x.acts().release(mark);       // a capture keeps its scratch: replays use the same addresses
+  if (x.mode() != Mode::capture) x.acts().release(mark);  // a capture keeps its scratch: replays use the same addresses
   if (x.taping())
     if constexpr (requires { Op::vjp(x, a); }) {
       if constexpr (requires { Op::no_gradient(a); })
-        if (const std::string why = Op::no_gradient(a); !why.empty()) detail::refuse_call(Op::name, why, Op::operands(), const_cast<Args*>(&a));
+        if (const std::string why = Op::no_gradient(a); !why.empty())
+          detail::refuse_call(Op::name, why, Op::operands(), const_cast<Args*>(&a));
       x.tape([a](Ctx& back) { Op::vjp(back, a); });
     }
 }
@@ -125,11 +131,13 @@ OpInfo erase() {
   info.init = [](void* p) { new (p) Args{}; };
   info.reference = [](Ctx& x, const void* p, char* s) { Op::reference(x, *static_cast<const Args*>(p), s); };
   info.planted = [](Ctx& x, const void* p, char* s) { Op::planted(x, *static_cast<const Args*>(p), s); };
-  if constexpr (requires(Ctx& x, const Args& a) { Op::vjp(x, a); })
+  if constexpr (requires(Ctx & x, const Args& a) { Op::vjp(x, a); })
     info.vjp = [](Ctx& x, const void* p) { Op::vjp(x, *static_cast<const Args*>(p)); };
   info.no_gradient = [](const void* p) -> std::string {
-    if constexpr (requires(const Args& a) { Op::no_gradient(a); }) return Op::no_gradient(*static_cast<const Args*>(p));
-    else return (void)p, std::string();
+    if constexpr (requires(const Args& a) { Op::no_gradient(a); })
+      return Op::no_gradient(*static_cast<const Args*>(p));
+    else
+      return (void)p, std::string();
   };
   info.call = [](Ctx& x, const void* p) { call<Op>(x, *static_cast<const Args*>(p)); };
   info.cases = [] {

@@ -79,7 +79,7 @@ void Ctx::play() {
 void recompute(Ctx& x, const std::function<void(Ctx&)>& part) {
   if (!x.taping()) return part(x);
   const int64_t mark = x.acts_.mark();
-  Ctx once = x.child(x.mode_);                                 // taping, so that the part's inputs survive
+  Ctx once = x.child(x.mode_);  // taping, so that the part's inputs survive
   part(once);
   x.acts_.release(mark);
   x.tape([part, mode = x.mode_, act_grads = x.act_grads_, mirrors = x.mirrors_](Ctx& back) {

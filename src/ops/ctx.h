@@ -72,7 +72,7 @@ class Ctx {
 
   // ---- memory
   View act(std::initializer_list<int64_t> dims, DType type) { return acts_.alloc(dims, type); }
-  View act(const View& like);                                  // same dims and type, no gaps
+  View act(const View& like);  // same dims and type, no gaps
   // The successor of v: v's own storage when nothing will be differentiated, fresh storage when taping. Models update the
   // residual stream through this and nothing else, so no value that a vjp needs is overwritten, and inference works in place.
   View next(const View& v) { return taping() ? act(v) : v; }
@@ -81,14 +81,14 @@ class Ctx {
   // ---- gradients mirror their arena: same offset in a twin, so slices and transposes of a view have theirs for free
   // scale 2: the arena holds 16-bit floats, whose gradients are f32.
   void track(const Arena& of, Arena& grads, int64_t scale = 1) { mirrors_.push_back({&of, &grads, scale}); }
-  View grad(const View& v) const;                              // absent when v is not differentiated (ids, positions, inputs)
+  View grad(const View& v) const;  // absent when v is not differentiated (ids, positions, inputs)
   void tape(std::function<void(Ctx&)> vjp) { tape_.push_back(std::move(vjp)); }
-  void backward(const View& loss);                             // seeds d loss = 1 and plays the tape
+  void backward(const View& loss);  // seeds d loss = 1 and plays the tape
 
   // ---- what a call reports to
   Ledger* ledger = nullptr;
-  const Machine* machine = nullptr;                            // needed with a ledger: bounds come from it
-  Capture* captured = nullptr;                                 // needed to capture
+  const Machine* machine = nullptr;  // needed with a ledger: bounds come from it
+  Capture* captured = nullptr;       // needed to capture
 
  private:
   friend struct Scope;

@@ -43,10 +43,10 @@ inline bool is_output(Role r) { return r == Role::out || r == Role::inout; }
 struct Operand {
   const char* name;
   Role role;
-  View& (*of)(void* args);                                     // the view inside an Args; may be absent (rank 0)
+  View& (*of)(void* args);  // the view inside an Args; may be absent (rank 0)
   // false: the call reads or writes only a part that depends on values (a table's rows, pages); `cost` counts those bytes.
   bool counted = true;
-  bool differentiable = true;                                  // false: an input that the vjp has no gradient for
+  bool differentiable = true;  // false: an input that the vjp has no gradient for
 };
 
 // operand<&Args::q>("q", Role::in), operand<&Args::segments, &Segments::cu_seqlens>("cu_seqlens", Role::in)
@@ -59,42 +59,44 @@ enum class Place : uint8_t { cpu, cuda };
 enum class Tier : uint8_t { fast, general, reference };
 
 struct Verdict {
-  const char* refusal = nullptr;                               // nothing: supported
+  const char* refusal = nullptr;  // nothing: supported
   explicit operator bool() const { return !refusal; }
 };
 
 // How fast a row goes when nothing but its limit counts: fractions of the machine's ceilings, as measured (see the op's README).
 struct Speed {
-  Unit unit = Unit::fma_f32;                                   // where its matmul flops run
+  Unit unit = Unit::fma_f32;  // where its matmul flops run
   double compute = 0.5, memory = 0.5;
 };
 
 template <class Op>
 struct Kernel {
   using Args = typename Op::Args;
-  const char* name;                                            // the idea: "stream", "amx_panel"
+  const char* name;  // the idea: "stream", "amx_panel"
   Place place;
-  Isa isa;                                                     // the least that runs it (CPU)
+  Isa isa;  // the least that runs it (CPU)
   Tier tier;
   Verdict (*supports)(const Args&);
   void (*launch)(Ctx&, const Args&, char* scratch);
-  int64_t (*workspace)(const Args&) = nullptr;                 // bytes of scratch, 64-byte aligned
+  int64_t (*workspace)(const Args&) = nullptr;  // bytes of scratch, 64-byte aligned
   Speed speed{};
-  DType rounds = DType::f64;                                   // what it rounds floating inputs to inside; f64: nothing
+  DType rounds = DType::f64;  // what it rounds floating inputs to inside; f64: nothing
 };
 
 template <class Op>
-Verdict always(const typename Op::Args&) { return {}; }
+Verdict always(const typename Op::Args&) {
+  return {};
+}
 
 // ---- cases
-enum class Suite : uint8_t { smoke, edge, model, fuzz };       // smoke is the quickest; a suite includes those before it
+enum class Suite : uint8_t { smoke, edge, model, fuzz };  // smoke is the quickest; a suite includes those before it
 
 // Makes operands for a case: allocates, fills reproducibly from the case's name, and hands out views.
 class Sampler;
 
 template <class Op>
 struct Case {
-  std::string name;                                            // "edge_k_tail", "smollm2_ffn_down"
+  std::string name;  // "edge_k_tail", "smollm2_ffn_down"
   Suite suite;
   std::function<typename Op::Args(Sampler&)> make;
 };
@@ -132,14 +134,14 @@ struct OpInfo {
   std::span<const Operand> operands;
   Accuracy accuracy;
   std::string (*check)(const void* args);
-  Cost (*cost)(const void* args);                              // operand table included
+  Cost (*cost)(const void* args);  // operand table included
   std::string (*shape)(const void* args);
-  void (*init)(void* args);                                    // default-constructs
+  void (*init)(void* args);  // default-constructs
   void (*reference)(Ctx&, const void* args, char* scratch);
   void (*planted)(Ctx&, const void* args, char* scratch);
-  void (*vjp)(Ctx&, const void* args);                         // null: not differentiable
-  std::string (*no_gradient)(const void* args);                // a sentence where these arguments have no vjp, or nothing
-  void (*call)(Ctx&, const void* args);                        // through the dispatcher
+  void (*vjp)(Ctx&, const void* args);           // null: not differentiable
+  std::string (*no_gradient)(const void* args);  // a sentence where these arguments have no vjp, or nothing
+  void (*call)(Ctx&, const void* args);          // through the dispatcher
   std::vector<CaseInfo> (*cases)();
   std::vector<RowInfo> (*rows)();
 };
@@ -148,25 +150,37 @@ struct OpInfo {
 Cost cost_of(std::span<const Operand> operands, const void* args, Cost own);
 
 template <class Op>
-Cost cost_of(const typename Op::Args& a) { return cost_of(Op::operands(), &a, Op::cost(a)); }
+Cost cost_of(const typename Op::Args& a) {
+  return cost_of(Op::operands(), &a, Op::cost(a));
+}
 
 // ---- details
 namespace detail {
 template <auto Member, auto... Rest, class T>
 View& walk(T& object) {
-  if constexpr (sizeof...(Rest) == 0) return object.*Member;
-  else return walk<Rest...>(object.*Member);
+  if constexpr (sizeof...(Rest) == 0)
+    return object.*Member;
+  else
+    return walk<Rest...>(object.*Member);
 }
-template <class T> struct MemberOf;
-template <class C, class M> struct MemberOf<M C::*> { using Class = C; };
-template <auto First, auto...> struct FirstOf { using Class = typename MemberOf<decltype(First)>::Class; };
+template <class T>
+struct MemberOf;
+template <class C, class M>
+struct MemberOf<M C::*> {
+  using Class = C;
+};
+template <auto First, auto...>
+struct FirstOf {
+  using Class = typename MemberOf<decltype(First)>::Class;
+};
 }  // namespace detail
 
 template <auto... Path>
 constexpr Operand operand(const char* name, Role role, bool counted, bool differentiable) {
-  return {name, role, [](void* args) -> View& {
-            return detail::walk<Path...>(*static_cast<typename detail::FirstOf<Path...>::Class*>(args));
-          }, counted, differentiable};
+  return {
+      name, role,
+      [](void* args) -> View& { return detail::walk<Path...>(*static_cast<typename detail::FirstOf<Path...>::Class*>(args)); },
+      counted, differentiable};
 }
 
 }  // namespace ridge

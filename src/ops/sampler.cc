@@ -22,7 +22,7 @@ View Sampler::alloc(std::initializer_list<int64_t> dims, DType type) {
   return v;
 }
 
-double Sampler::next_normal() {                                // Box-Muller
+double Sampler::next_normal() {  // Box-Muller
   const double radius = std::sqrt(-2 * std::log(next_uniform()));
   return radius * std::cos(2 * std::numbers::pi * next_uniform());
 }

@@ -14,7 +14,7 @@ namespace ridge {
 
 class Sampler {
  public:
-  explicit Sampler(const std::string& seed);                   // a case's name
+  explicit Sampler(const std::string& seed);  // a case's name
 
   View normal(std::initializer_list<int64_t> dims, DType type, double scale = 1, double mean = 0);
   View uniform(std::initializer_list<int64_t> dims, DType type, double low, double high);
@@ -23,7 +23,7 @@ class Sampler {
   View constant(std::initializer_list<int64_t> dims, DType type, double value);  // NaN poisons memory a kernel must not read
   View out(std::initializer_list<int64_t> dims, DType type) { return constant(dims, type, 0); }
   double uniform(double low, double high);
-  int64_t integer(int64_t low, int64_t high);                  // in [low, high)
+  int64_t integer(int64_t low, int64_t high);  // in [low, high)
 
   // Segments with these lengths; keys defaults to queries. The host lengths live as long as the Sampler.
   Segments segments(const std::vector<int32_t>& queries, const std::vector<int32_t>& keys = {});

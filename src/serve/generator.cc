@@ -15,8 +15,9 @@ const char* name_of(Finish f) {
 
 Generator::Settings Generator::alloc_settings(Arena& a, int64_t rows, int64_t context) {
   auto row = [&](DType t) { return a.alloc({rows}, t); };
-  return {row(DType::i32), row(DType::f32), row(DType::f32), row(DType::i32), row(DType::f32), row(DType::f32), row(DType::f32), row(DType::f32),
-          row(DType::f32), a.alloc({rows, context}, DType::i32), row(DType::i32), row(DType::i32), row(DType::i64), row(DType::i32)};
+  return {row(DType::i32), row(DType::f32), row(DType::f32), row(DType::i32), row(DType::f32),
+          row(DType::f32), row(DType::f32), row(DType::f32), row(DType::f32), a.alloc({rows, context}, DType::i32),
+          row(DType::i32), row(DType::i32), row(DType::i64), row(DType::i32)};
 }
 
 int64_t Generator::settings_bytes(int64_t rows, int64_t context) {
@@ -26,16 +27,21 @@ int64_t Generator::settings_bytes(int64_t rows, int64_t context) {
 }
 
 Generator::Generator(Runner& runner, std::vector<int32_t> end_ids)
-    : runner_(runner), end_ids_(std::move(end_ids)), settings_memory_(settings_bytes(runner.options().sequences, runner.options().context)),
+    : runner_(runner),
+      end_ids_(std::move(end_ids)),
+      settings_memory_(settings_bytes(runner.options().sequences, runner.options().context)),
       settings_(alloc_settings(settings_memory_, runner.options().sequences, runner.options().context)) {}
 
 Result<int64_t> Generator::submit(Request request) {
   const int64_t n = int64_t(request.ids.size()), context = runner_.options().context;
   if (n == 0) return failed("The prompt is empty; give at least one token.");
-  if (n >= context) return failed(fmt::format("The prompt has {} tokens and the context holds {}; give a shorter prompt or a larger --context.", n, context));
+  if (n >= context)
+    return failed(fmt::format("The prompt has {} tokens and the context holds {}; give a shorter prompt or a larger --context.",
+                              n, context));
   for (int32_t id : request.ids)
     if (id < 0 || id >= runner_.model().vocab)
-      return failed(fmt::format("The token {} is not in the vocabulary of {}; the prompt was made with another tokenizer.", id, runner_.model().vocab));
+      return failed(fmt::format("The token {} is not in the vocabulary of {}; the prompt was made with another tokenizer.", id,
+                                runner_.model().vocab));
   Sequence s{.number = next_++, .request = std::move(request)};
   s.most = std::min(context, n + s.request.max_tokens);
   s.tokens.reserve(s.most);
@@ -90,10 +96,11 @@ const std::vector<Generated>& Generator::step() {
     out_.push_back({s.number, id, settings_.logprobs.get(r), finish_of(s, id)});
   }
   for (const Generated& g : out_)
-    if (g.finish != Finish::none) cancel(g.request);           // its pages are free again
+    if (g.finish != Finish::none) cancel(g.request);  // its pages are free again
   // A request for no tokens is done when its prompt is in the cache.
   for (size_t i = running_.size(); i-- > 0;)
-    if (running_[i].request.max_tokens == 0 && running_[i].state.tokens == int64_t(running_[i].tokens.size())) cancel(running_[i].number);
+    if (running_[i].request.max_tokens == 0 && running_[i].state.tokens == int64_t(running_[i].tokens.size()))
+      cancel(running_[i].number);
   return out_;
 }
 
@@ -114,8 +121,15 @@ void Generator::sample_rows(const View& logits, const std::vector<Sequence*>& ro
     penalties = penalties || needs_history;
   }
   auto head = [n](const View& view) { return view.rows(0, n); };
-  Sample::Args a{.logits = logits, .ids = head(v.ids), .logprobs = head(v.logprobs), .temperature = head(v.temperature), .top_k = head(v.top_k),
-                 .top_p = head(v.top_p), .min_p = head(v.min_p), .seed = head(v.seed), .step = head(v.step)};
+  Sample::Args a{.logits = logits,
+                 .ids = head(v.ids),
+                 .logprobs = head(v.logprobs),
+                 .temperature = head(v.temperature),
+                 .top_k = head(v.top_k),
+                 .top_p = head(v.top_p),
+                 .min_p = head(v.min_p),
+                 .seed = head(v.seed),
+                 .step = head(v.step)};
   if (penalties) {
     a.repetition = head(v.repetition), a.presence = head(v.presence), a.frequency = head(v.frequency);
     a.history = head(v.history), a.history_len = head(v.history_len), a.generated_from = head(v.generated_from);

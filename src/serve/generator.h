@@ -10,27 +10,27 @@
 
 namespace ridge {
 
-struct SamplingParams {                                        // the contract is ops/sample/sample.h's
-  double temperature = 0;                                      // 0: greedy
-  int32_t top_k = 0;                                           // 0: off
+struct SamplingParams {    // the contract is ops/sample/sample.h's
+  double temperature = 0;  // 0: greedy
+  int32_t top_k = 0;       // 0: off
   double top_p = 1, min_p = 0;
   double repetition = 1, presence = 0, frequency = 0;
   int64_t seed = 0;
 };
 
 struct Request {
-  std::vector<int32_t> ids;                                    // the prompt
+  std::vector<int32_t> ids;  // the prompt
   int64_t max_tokens = 256;
   SamplingParams sampling;
 };
 
 enum class Finish : uint8_t { none, end, length, cancelled };
-const char* name_of(Finish f);                                 // "end": the model's own end; "length": max_tokens or the context
+const char* name_of(Finish f);  // "end": the model's own end; "length": max_tokens or the context
 
 struct Generated {
   int64_t request;
-  int32_t id;                                                  // -1: the request was cancelled
-  double logprob;                                              // of the raw distribution
+  int32_t id;      // -1: the request was cancelled
+  double logprob;  // of the raw distribution
   Finish finish;
 };
 
@@ -50,8 +50,8 @@ class Generator {
     int64_t number;
     Request request;
     SequenceState state;
-    std::vector<int32_t> tokens;                               // prompt and answer
-    int64_t most = 0;                                          // tokens it may hold
+    std::vector<int32_t> tokens;  // prompt and answer
+    int64_t most = 0;             // tokens it may hold
     int64_t generated() const { return int64_t(tokens.size() - request.ids.size()); }
   };
   void admit();
@@ -65,7 +65,8 @@ class Generator {
   std::vector<Generated> out_;
   Arena settings_memory_;
   struct Settings {
-    View ids, logprobs, temperature, top_k, top_p, min_p, repetition, presence, frequency, history, history_len, generated_from, seed, step;
+    View ids, logprobs, temperature, top_k, top_p, min_p, repetition, presence, frequency, history, history_len, generated_from,
+        seed, step;
   } settings_;
   static Settings alloc_settings(Arena& a, int64_t rows, int64_t context);
   static int64_t settings_bytes(int64_t rows, int64_t context);

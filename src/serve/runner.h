@@ -11,10 +11,10 @@
 namespace ridge {
 
 struct RunnerOptions {
-  int64_t context = 0;                                         // tokens a sequence may hold
+  int64_t context = 0;  // tokens a sequence may hold
   int64_t sequences = 1;
-  int64_t step_tokens = 512;                                   // tokens of a step at most: prompts are cut into such chunks
-  int64_t step_rows = 0;                                       // rows of logits at most; 0: one a sequence
+  int64_t step_tokens = 512;  // tokens of a step at most: prompts are cut into such chunks
+  int64_t step_rows = 0;      // rows of logits at most; 0: one a sequence
   int64_t page_size = 32;
   DType kv_type = DType::f16;
 };
@@ -48,7 +48,7 @@ class Runner {
   const RunnerOptions& options() const { return options_; }
   const Model& model() const { return model_; }
   Runtime& runtime() { return runtime_; }
-  Ledger* ledger = nullptr;                                    // attached: every call is timed
+  Ledger* ledger = nullptr;  // attached: every call is timed
   const Machine* machine = nullptr;
 
  private:

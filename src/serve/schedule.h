@@ -7,11 +7,11 @@
 namespace ridge {
 
 struct Waiting {
-  int64_t pending = 0;                                         // tokens not in the cache yet: the rest of a prompt, or the last sample
+  int64_t pending = 0;  // tokens not in the cache yet: the rest of a prompt, or the last sample
 };
 
 struct Share {
-  int64_t sequence;                                            // index into the sequences given
+  int64_t sequence;  // index into the sequences given
   int64_t tokens;
   bool operator==(const Share&) const = default;
 };

@@ -17,10 +17,13 @@ double log_sum_exp(std::span<const float> logits, float top) {
 
 }  // namespace
 
-Result<Score> score(Runner& runner, std::span<const int32_t> ids, const std::function<void(int64_t, std::span<const float>)>& each) {
+Result<Score> score(Runner& runner, std::span<const int32_t> ids,
+                    const std::function<void(int64_t, std::span<const float>)>& each) {
   const int64_t n = int64_t(ids.size()), context = runner.options().context, vocab = runner.model().vocab;
   if (n == 0) return failed("There is no token to score; the text is empty.");
-  if (n > context) return failed(fmt::format("The text has {} tokens and the context holds {}; give a shorter text or a larger --context.", n, context));
+  if (n > context)
+    return failed(
+        fmt::format("The text has {} tokens and the context holds {}; give a shorter text or a larger --context.", n, context));
   SequenceState state;
   runner.pool().grow(state, n);
   Score s;

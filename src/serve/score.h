@@ -9,12 +9,13 @@
 namespace ridge {
 
 struct Score {
-  std::vector<double> logprobs;                                // [n - 1]: of ids[i + 1] after ids[0 .. i]
-  std::vector<int32_t> top1;                                   // [n]: the arg-max after position i
-  double perplexity = 0;                                       // exp(-mean logprob); NaN for a single token
+  std::vector<double> logprobs;  // [n - 1]: of ids[i + 1] after ids[0 .. i]
+  std::vector<int32_t> top1;     // [n]: the arg-max after position i
+  double perplexity = 0;         // exp(-mean logprob); NaN for a single token
 };
 
 // `each` sees every position's logits [vocab] in order, for those who want more than the score. Longer texts than the context are refused.
-Result<Score> score(Runner& runner, std::span<const int32_t> ids, const std::function<void(int64_t position, std::span<const float> logits)>& each = {});
+Result<Score> score(Runner& runner, std::span<const int32_t> ids,
+                    const std::function<void(int64_t position, std::span<const float> logits)>& each = {});
 
 }  // namespace ridge

@@ -14,7 +14,7 @@ TEST(StatePool, GivesAndTakesPages) {
   SequenceState a, b;
   EXPECT_TRUE(pool.grow(a, 17));
   EXPECT_EQ(a.pages.size(), 2u);
-  EXPECT_FALSE(pool.grow(b, 33));                              // three pages; two are free
+  EXPECT_FALSE(pool.grow(b, 33));  // three pages; two are free
   EXPECT_TRUE(b.pages.empty());
   EXPECT_TRUE(pool.grow(b, 32));
   EXPECT_EQ(pool.free_pages(), 0);

@@ -57,7 +57,7 @@ SmolLm2& smollm2() {
 
 struct Difference {
   int64_t positions = 0, top1_equal = 0;
-  double kl = 0, worst_logit = 0;                              // mean, over the golden's 16 largest and the rest as one outcome; absolute
+  double kl = 0, worst_logit = 0;  // mean, over the golden's 16 largest and the rest as one outcome; absolute
 };
 
 Difference compare(Isa isa, DType kv_type) {
@@ -66,7 +66,8 @@ Difference compare(Isa isa, DType kv_type) {
   const View top_ids = *golden.find("top_ids"), top_logits = *golden.find("top_logits");
   const View probe_ids = *golden.find("probe_ids"), probe_logits = *golden.find("probe_logits");
   Runtime runtime(2, isa);
-  auto runner = *Runner::make(smollm2().model, runtime, {.context = 256, .step_tokens = 128, .step_rows = 128, .kv_type = kv_type});
+  auto runner =
+      *Runner::make(smollm2().model, runtime, {.context = 256, .step_tokens = 128, .step_rows = 128, .kv_type = kv_type});
   Difference d;
   int64_t from = 0;
   for (int64_t text = 0; text < lengths.count(); ++text) {
@@ -96,8 +97,8 @@ Difference compare(Isa isa, DType kv_type) {
     from += n;
   }
   d.kl /= double(d.positions);
-  printf("%s, cache %s: worst logit %.2e, top-1 equal %.2f %%, mean KL %.2e over %ld positions\n", isa_name(isa), name_of(kv_type), d.worst_logit,
-         100.0 * double(d.top1_equal) / double(d.positions), d.kl, long(d.positions));
+  printf("%s, cache %s: worst logit %.2e, top-1 equal %.2f %%, mean KL %.2e over %ld positions\n", isa_name(isa),
+         name_of(kv_type), d.worst_logit, 100.0 * double(d.top1_equal) / double(d.positions), d.kl, long(d.positions));
   return d;
 }
 

@@ -11,7 +11,7 @@ namespace ridge {
 
 struct SequenceState {
   std::vector<int32_t> pages;
-  int64_t tokens = 0;                                          // held by the cache
+  int64_t tokens = 0;  // held by the cache
 };
 
 class StatePool {
@@ -25,8 +25,8 @@ class StatePool {
   int64_t free_pages() const { return int64_t(free_.size()); }
   int64_t bytes() const { return cache_.bytes; }
 
-  bool grow(SequenceState& s, int64_t tokens);                 // pages for `tokens` in all; false and unchanged when too few are free
-  void cut(SequenceState& s, int64_t tokens);                  // keeps the first `tokens`
+  bool grow(SequenceState& s, int64_t tokens);  // pages for `tokens` in all; false and unchanged when too few are free
+  void cut(SequenceState& s, int64_t tokens);   // keeps the first `tokens`
   void release(SequenceState& s) { cut(s, 0); }
 
  private:

@@ -15,7 +15,8 @@ import jinja2.nodes
 import jinja2.sandbox
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
-from jinja_cases import CONVERSATIONS, EXPRESSIONS, GLOBALS, SNIPPETS, TEMPLATES, TOOLS  # noqa: E402
+from jinja_cases import CONVERSATIONS, EXPRESSIONS, GLOBALS, SNIPPETS, TOOLS  # noqa: E402
+from jinja_templates import TEMPLATES  # noqa: E402
 
 NOW = datetime.datetime(2024, 7, 26, 12, 30, 5)
 

@@ -18,7 +18,7 @@ void decode(const void* blocks, float* values, int64_t n) {
 void encode(const float* values, void* blocks, int64_t n) {
   auto* b = static_cast<uint8_t*>(blocks);
   for (int64_t i = 0; i < n; i += 32, b += 18) {
-    float extreme = 0;                                         // the value of largest magnitude becomes -8
+    float extreme = 0;  // the value of largest magnitude becomes -8
     for (int j = 0; j < 32; ++j)
       if (std::fabs(values[i + j]) > std::fabs(extreme)) extreme = values[i + j];
     const float d = extreme / -8, inverse = reciprocal(d);

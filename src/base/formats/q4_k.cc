@@ -5,7 +5,9 @@
 namespace ridge {
 namespace {
 
-struct ScaleMin { int scale, min; };
+struct ScaleMin {
+  int scale, min;
+};
 
 ScaleMin unpack(const uint8_t* packed, int j) {
   if (j < 4) return {packed[j] & 63, packed[j + 4] & 63};
@@ -43,7 +45,7 @@ void encode(const float* values, void* blocks, int64_t n) {
     float scale[8], min[8], top_scale = 0, top_min = 0;
     for (int j = 0; j < 8; ++j) {
       const auto [low, high] = std::minmax_element(values + i + j * 32, values + i + j * 32 + 32);
-      min[j] = std::max(0.0f, -*low);                          // minima are stored negated and cannot be negative
+      min[j] = std::max(0.0f, -*low);  // minima are stored negated and cannot be negative
       scale[j] = std::max(0.0f, *high + min[j]) / 15;
       top_scale = std::max(top_scale, scale[j]);
       top_min = std::max(top_min, min[j]);

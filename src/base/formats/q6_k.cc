@@ -25,7 +25,7 @@ void encode(const float* values, void* blocks, int64_t n) {
     memset(b, 0, 210);
     float scale[16], top = 0;
     for (int j = 0; j < 16; ++j) {
-      float extreme = 0;                                       // the value of largest magnitude becomes -32
+      float extreme = 0;  // the value of largest magnitude becomes -32
       for (int l = 0; l < 16; ++l)
         if (std::fabs(values[i + j * 16 + l]) > std::fabs(extreme)) extreme = values[i + j * 16 + l];
       scale[j] = extreme / -32;

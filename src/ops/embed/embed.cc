@@ -31,7 +31,7 @@ std::string Embed::check(const Args& a) {
 Cost Embed::cost(const Args& a) {
   // Rows used, not the table; a block format's rows are whole blocks, so any number of columns of one row is counted as the row.
   const double rows = double(a.ids.dims[0]) * double(bytes_of(a.table.type, a.table.dims[1]));
-  return {.vector_flops = a.scale == 1 ? 0 : double(a.y.count()), .bytes_read = rows, .weight_bytes = rows};
+  return {.vector_flops = a.scale == 1 ? 0 : double(a.y.count()), .bytes_read = rows};
 }
 std::string Embed::shape(const Args& a) { return fmt::format("{}x{} {}", a.y.dims[0], a.y.dims[1], name_of(a.table.type)); }
 

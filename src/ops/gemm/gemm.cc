@@ -14,9 +14,12 @@ namespace ridge {
 
 std::span<const Operand> Gemm::operands() {
   static constexpr Operand table[] = {
-      operand<&Args::a>("a", Role::in),           operand<&Args::b>("b", Role::weight),
-      operand<&Args::gate>("gate", Role::weight), operand<&Args::bias>("bias", Role::weight),
-      operand<&Args::gate_bias>("gate_bias", Role::weight), operand<&Args::residual>("residual", Role::in),
+      operand<&Args::a>("a", Role::in),
+      operand<&Args::b>("b", Role::weight),
+      operand<&Args::gate>("gate", Role::weight),
+      operand<&Args::bias>("bias", Role::weight),
+      operand<&Args::gate_bias>("gate_bias", Role::weight),
+      operand<&Args::residual>("residual", Role::in),
       operand<&Args::c>("c", Role::out),
   };
   return table;
@@ -52,7 +55,7 @@ void Gemm::vjp(Ctx& x, const Args& g) {
   // Where c replaced the residual, their gradients are one storage and the value passes through.
   if (const View dr = x.grad(g.residual); dr && dr.data != dc.data) accumulate(x, {.x = dc, .y = dr});
 
-  View dz = dc, dgate{};                                       // [m, n]
+  View dz = dc, dgate{};  // [m, n]
   if (g.gate || g.act != Activation::none) {
     auto again = [&](const View& w, const View& bias) {
       const View z = x.act(dc);
@@ -82,7 +85,9 @@ void Gemm::vjp(Ctx& x, const Args& g) {
 
 namespace {
 
-struct Shape { int64_t m, n, k; };
+struct Shape {
+  int64_t m, n, k;
+};
 
 auto plain(Shape s, DType weight, DType type) {
   return [=](Sampler& r) {
@@ -94,7 +99,9 @@ auto plain(Shape s, DType weight, DType type) {
 std::vector<Case<Gemm>> fault_cases() {
   using Args = Gemm::Args;
   std::vector<Case<Gemm>> all;
-  auto edge = [&](const std::string& name, std::function<Args(Sampler&)> make) { all.push_back({"edge_" + name, Suite::edge, std::move(make)}); };
+  auto edge = [&](const std::string& name, std::function<Args(Sampler&)> make) {
+    all.push_back({"edge_" + name, Suite::edge, std::move(make)});
+  };
   // Depths that are whole blocks and nothing rounder; a last group that is not full.
   edge("k192_Q4_0", plain({3, 40, 192}, DType::q4_0, DType::f32));
   edge("k1344_Q8_0", plain({12, 24, 1344}, DType::q8_0, DType::f32));
@@ -108,29 +115,38 @@ std::vector<Case<Gemm>> fault_cases() {
   for (Shape s : {Shape{0, 8, 32}, Shape{4, 0, 32}, Shape{4, 8, 0}, Shape{20, 8, 0}})
     edge(fmt::format("empty_{}x{}x{}", s.m, s.n, s.k), [=](Sampler& r) {
       Args g = plain(s, DType::f32, DType::f32)(r);
-      g.bias = r.normal({s.n}, DType::f32);                    // k = 0 leaves the bias
+      g.bias = r.normal({s.n}, DType::f32);  // k = 0 leaves the bias
       return g;
     });
   // Sums of equal values are exact whatever their length, unless the sum is kept in too few bits.
   edge("constant_8192", [](Sampler& r) {
-    return Args{.a = r.constant({3, 8192}, DType::f32, 1.0 / 32), .b = r.constant({5, 8192}, DType::f32, 3), .c = r.out({3, 5}, DType::f32)};
+    return Args{.a = r.constant({3, 8192}, DType::f32, 1.0 / 32),
+                .b = r.constant({5, 8192}, DType::f32, 3),
+                .c = r.out({3, 5}, DType::f32)};
   });
   edge("constant_8192_many_rows", [](Sampler& r) {
-    return Args{.a = r.constant({19, 8192}, DType::bf16, 1.0 / 32), .b = r.constant({5, 8192}, DType::bf16, 3), .c = r.out({19, 5}, DType::f32)};
+    return Args{.a = r.constant({19, 8192}, DType::bf16, 1.0 / 32),
+                .b = r.constant({5, 8192}, DType::bf16, 3),
+                .c = r.out({19, 5}, DType::f32)};
   });
   for (int64_t m : {2, 24}) {
     // Activations that f16 cannot hold.
     edge(fmt::format("large_activations_m{}", m), [=](Sampler& r) {
-      return Args{.a = r.normal({m, 512}, DType::f32, 1e5), .b = r.normal({12, 512}, DType::q4_0), .c = r.out({m, 12}, DType::bf16)};
+      return Args{
+          .a = r.normal({m, 512}, DType::f32, 1e5), .b = r.normal({12, 512}, DType::q4_0), .c = r.out({m, 12}, DType::bf16)};
     });
     // Scales that are subnormal numbers of f16.
     edge(fmt::format("tiny_weights_m{}", m), [=](Sampler& r) {
-      return Args{.a = r.normal({m, 96}, DType::f32), .b = r.normal({12, 96}, DType::q8_0, 1e-4), .c = r.out({m, 12}, DType::f32)};
+      return Args{
+          .a = r.normal({m, 96}, DType::f32), .b = r.normal({12, 96}, DType::q8_0, 1e-4), .c = r.out({m, 12}, DType::f32)};
     });
     // Scales of zero.
     edge(fmt::format("zero_weights_m{}", m), [=](Sampler& r) {
-      return Args{.a = r.normal({m, 256}, DType::f32), .b = r.constant({12, 256}, DType::q6_k, 0), .c = r.out({m, 12}, DType::f32),
-                  .gate = r.constant({12, 256}, DType::q4_1, 0), .act = Activation::silu};
+      return Args{.a = r.normal({m, 256}, DType::f32),
+                  .b = r.constant({12, 256}, DType::q6_k, 0),
+                  .c = r.out({m, 12}, DType::f32),
+                  .gate = r.constant({12, 256}, DType::q4_1, 0),
+                  .act = Activation::silu};
     });
     // One row overflows, one is not a number: the others must not notice.
     edge(fmt::format("infinite_and_nan_rows_m{}", m), [=](Sampler& r) {
@@ -140,9 +156,15 @@ std::vector<Case<Gemm>> fault_cases() {
       return g;
     });
     edge(fmt::format("every_operand_m{}", m), [=](Sampler& r) {
-      return Args{.a = r.normal({m, 256}, DType::f16), .b = r.normal({37, 256}, DType::q4_k, 0.05), .c = r.out({m, 37}, DType::f16),
-                  .gate = r.normal({37, 256}, DType::bf16, 0.05), .bias = r.normal({37}, DType::bf16), .gate_bias = r.normal({37}, DType::f16),
-                  .residual = r.normal({m, 37}, DType::bf16), .scale = -1.5, .act = Activation::gelu_tanh};
+      return Args{.a = r.normal({m, 256}, DType::f16),
+                  .b = r.normal({37, 256}, DType::q4_k, 0.05),
+                  .c = r.out({m, 37}, DType::f16),
+                  .gate = r.normal({37, 256}, DType::bf16, 0.05),
+                  .bias = r.normal({37}, DType::bf16),
+                  .gate_bias = r.normal({37}, DType::f16),
+                  .residual = r.normal({m, 37}, DType::bf16),
+                  .scale = -1.5,
+                  .act = Activation::gelu_tanh};
     });
     // What vjps ask for: products along the other dimension, added to what is there.
     for (DType w : {DType::bf16, DType::q8_0, DType::q6_k})
@@ -174,13 +196,22 @@ std::vector<Case<Gemm>> Gemm::cases() {
       {"smoke_epilogue", Suite::smoke,
        [](Sampler& r) {
          View c = r.normal({5, 24}, DType::f32);
-         return Args{.a = r.normal({5, 64}, DType::f32), .b = r.normal({24, 64}, DType::f32), .c = c, .bias = r.normal({24}, DType::f32),
-                     .residual = c, .scale = 0.5, .act = Activation::gelu};
+         return Args{.a = r.normal({5, 64}, DType::f32),
+                     .b = r.normal({24, 64}, DType::f32),
+                     .c = c,
+                     .bias = r.normal({24}, DType::f32),
+                     .residual = c,
+                     .scale = 0.5,
+                     .act = Activation::gelu};
        }},
       {"smoke_gated_pair", Suite::smoke,
        [](Sampler& r) {
-         return Args{.a = r.normal({5, 64}, DType::f32), .b = r.normal({24, 64}, DType::q8_0), .c = r.out({5, 24}, DType::f32),
-                     .gate = r.normal({24, 64}, DType::q8_0), .bias = r.normal({24}, DType::f32), .gate_bias = r.normal({24}, DType::f32),
+         return Args{.a = r.normal({5, 64}, DType::f32),
+                     .b = r.normal({24, 64}, DType::q8_0),
+                     .c = r.out({5, 24}, DType::f32),
+                     .gate = r.normal({24, 64}, DType::q8_0),
+                     .bias = r.normal({24}, DType::f32),
+                     .gate_bias = r.normal({24}, DType::f32),
                      .act = Activation::silu};
        }},
   };
@@ -205,7 +236,9 @@ std::vector<Case<Gemm>> Gemm::cases() {
                    return Args{.a = a, .b = b, .c = r.out({6, 9}, DType::f32)};
                  }});
   all.push_back({"edge_transposed_a_and_b", Suite::edge, [](Sampler& r) {
-                   return Args{.a = r.normal({40, 19}, DType::f32).t(), .b = r.normal({40, 23}, DType::f32).t(), .c = r.out({19, 23}, DType::f32)};
+                   return Args{.a = r.normal({40, 19}, DType::f32).t(),
+                               .b = r.normal({40, 23}, DType::f32).t(),
+                               .c = r.out({19, 23}, DType::f32)};
                  }});
   all.push_back({"edge_f64", Suite::edge, plain({3, 4, 9}, DType::f64, DType::f64)});
   for (Case<Gemm>& c : fault_cases()) all.push_back(std::move(c));

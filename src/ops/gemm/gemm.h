@@ -17,12 +17,12 @@ namespace ridge {
 struct Gemm {
   static constexpr const char* name = "gemm";
   struct Args {
-    View a;                                                    // [m, k]
-    View b;                                                    // [n, k]
-    View c;                                                    // [m, n]
-    View gate{};                                               // [n, k], b's partner in a gated pair
-    View bias{}, gate_bias{};                                  // [n]
-    View residual{};                                           // [m, n]
+    View a;                    // [m, k]
+    View b;                    // [n, k]
+    View c;                    // [m, n]
+    View gate{};               // [n, k], b's partner in a gated pair
+    View bias{}, gate_bias{};  // [n]
+    View residual{};           // [m, n]
     double scale = 1;
     Activation act = Activation::none;
     bool operator==(const Args&) const = default;
@@ -32,10 +32,10 @@ struct Gemm {
   static Cost cost(const Args&);
   static std::string shape(const Args&);
   static void reference(Ctx&, const Args&, char*);
-  static void planted(Ctx&, const Args&, char*);               // stops one short of k
+  static void planted(Ctx&, const Args&, char*);                       // stops one short of k
   static Accuracy accuracy() { return {.relative = 2, .floor = 64}; }  // f32 sums of k random terms stay within 64 roundings
   static std::vector<Case<Gemm>> cases();
-  static void vjp(Ctx&, const Args&);                          // recomputes the pre-activations of a fused epilogue
+  static void vjp(Ctx&, const Args&);  // recomputes the pre-activations of a fused epilogue
   static std::span<const Kernel<Gemm>> kernels();
 };
 

@@ -13,11 +13,11 @@
 namespace ridge::RIDGE_ISA {
 namespace {
 
-constexpr int kPanel = 2 * kTileRows;                          // rows of b, and rows of a, that share a set of sums
-constexpr int64_t kMostDepth = 2048;                           // of k at once: two parts of a panel are then 256 kB
-constexpr int64_t kWeightBytes = 512 << 10;                    // of b and its gate
-constexpr int64_t kMostPanels = 4, kMostBlock = 256;           // bound the sums on the stack
-constexpr int64_t kBlockBytes = 768 << 10;                     // of a's parts: with the weights half of the second-level cache
+constexpr int kPanel = 2 * kTileRows;                 // rows of b, and rows of a, that share a set of sums
+constexpr int64_t kMostDepth = 2048;                  // of k at once: two parts of a panel are then 256 kB
+constexpr int64_t kWeightBytes = 512 << 10;           // of b and its gate
+constexpr int64_t kMostPanels = 4, kMostBlock = 256;  // bound the sums on the stack
+constexpr int64_t kBlockBytes = 768 << 10;            // of a's parts: with the weights half of the second-level cache
 
 RIDGE_INLINE int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 RIDGE_INLINE int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -25,10 +25,10 @@ RIDGE_INLINE int64_t within(int64_t x, int64_t low, int64_t high) { return x < l
 
 // How a call is cut: functions of its sizes alone.
 struct Cut {
-  int64_t depth_tiles;                                         // of k
-  int64_t block;                                               // rows of a an item
-  int64_t panels;                                              // of b an item
-  int64_t supers;                                              // items a block
+  int64_t depth_tiles;  // of k
+  int64_t block;        // rows of a an item
+  int64_t panels;       // of b an item
+  int64_t supers;       // items a block
 };
 Cut cut_of(const GemmTask& t) {
   const int64_t depth_tiles = ceil_div(t.k, kTileDepth), depth = depth_tiles * kTileDepth;
@@ -58,8 +58,10 @@ void pack_row_tile(const GemmTask& t, int64_t tile, char* out) {
       GroupVecs x = {zero(), zero()};
       if (r < rows) {
         const uint8_t* at = W::span(t.a.data + (tile * kTileRows + r) * t.a.row, d);
-        if (here == kTileDepth) W::template group<0>(at, 0, {}, x);
-        else W::tail(at, int(here), x);
+        if (here == kTileDepth)
+          W::template group<0>(at, 0, {}, x);
+        else
+          W::tail(at, int(here), x);
       }
       const Parts p = split(x[0], x[1]);
       hi[r] = p.hi;
@@ -79,7 +81,7 @@ void pack_row_tile(const GemmTask& t, int64_t tile, char* out) {
 
 void pack(const GemmTask& t, int64_t tile) {
   with_reader(t.a.type, [&]<class W>(W) {
-    if constexpr (requires(GroupVecs& w) { W::tail(nullptr, 0, w); })
+    if constexpr (requires(GroupVecs & w) { W::tail(nullptr, 0, w); })
       pack_row_tile<W>(t, tile, t.scratch + tile * ceil_div(t.k, kTileDepth) * 2 * kTileBytes);
   });
 }
@@ -98,8 +100,9 @@ void decode_panel(const CpuMatrix& b, int64_t row0, int64_t rows, int64_t k0, in
         if (parts == 2) store(reinterpret_cast<float*>(row + d * kStep + 2 * kTileBytes), p.lo);
       };
       if (r < rows)
-        each_group<W>(W::span(b.data + (row0 + r) * b.row, (k0 + k) / kGroup), here,
-                      [&](int64_t g, GroupVecs& w) __attribute__((always_inline)) { put(g, split(w[0], w[1])); });
+        each_group<W>(
+            W::span(b.data + (row0 + r) * b.row, (k0 + k) / kGroup),
+            here, [&](int64_t g, GroupVecs & w) __attribute__((always_inline)) { put(g, split(w[0], w[1])); });
       else
         for (int64_t d = 0; d < ceil_div(here, kTileDepth); ++d) put(d, {zero(), zero()});
     }
@@ -125,13 +128,13 @@ void multiply_panel(const char* w, const char* x0, const char* x1, int64_t depth
     tile_load<4>(w), tile_load<5>(w + kTileBytes);
     tile_load<6>(x0 + kTileBytes);
     if (two) tile_load<7>(x1 + kTileBytes);
-    products();                                                // hi . lo
+    products();  // hi . lo
     tile_load<6>(x0);
     if (two) tile_load<7>(x1);
-    products();                                                // hi . hi
+    products();  // hi . hi
     if (parts == 2) {
       tile_load<4>(w + 2 * kTileBytes), tile_load<5>(w + 3 * kTileBytes);
-      products();                                              // lo . hi
+      products();  // lo . hi
     }
   }
   tile_store<0>(sums, kRow), tile_store<2>(sums + kHalf, kRow);
@@ -140,8 +143,8 @@ void multiply_panel(const char* w, const char* x0, const char* x1, int64_t depth
 
 // ---- an item: a block of rows of a times some panels of b
 struct Block {
-  int64_t row0, rows;                                          // of a
-  int64_t panel0, panels;                                      // of b
+  int64_t row0, rows;      // of a
+  int64_t panel0, panels;  // of b
 };
 
 // Decodes the block's panels and returns the bytes that each takes.
@@ -162,14 +165,19 @@ struct Decoded {
 };
 Decoded decode_panels(const GemmTask& t, const Block& block, const CpuMatrix& b, int64_t k, int64_t depth, char* out) {
   Decoded d{out, b.type == DType::bf16 ? 1 : 2, 0};
-  with_reader(b.type, [&]<class W>(W) { d.panel_bytes = decode_panels<std::is_same_v<W, Plain<Bf16>> ? 1 : 2, W>(t, block, b, k, depth, out); });
+  with_reader(b.type, [&]<class W>(W) {
+    d.panel_bytes = decode_panels < std::is_same_v<W, Plain<Bf16>> ? 1 : 2, W > (t, block, b, k, depth, out);
+  });
   return d;
 }
 
-void multiply_panel(const Decoded& b, int64_t panel, const char* x0, const char* x1, bool two, int64_t depth, float* sums, bool first) {
+void multiply_panel(const Decoded& b, int64_t panel, const char* x0, const char* x1, bool two, int64_t depth, float* sums,
+                    bool first) {
   const char* w = b.data + panel * b.panel_bytes;
-  if (b.parts == 1) two ? multiply_panel<1, true>(w, x0, x1, depth, sums, first) : multiply_panel<1, false>(w, x0, x1, depth, sums, first);
-  else two ? multiply_panel<2, true>(w, x0, x1, depth, sums, first) : multiply_panel<2, false>(w, x0, x1, depth, sums, first);
+  if (b.parts == 1)
+    two ? multiply_panel<1, true>(w, x0, x1, depth, sums, first) : multiply_panel<1, false>(w, x0, x1, depth, sums, first);
+  else
+    two ? multiply_panel<2, true>(w, x0, x1, depth, sums, first) : multiply_panel<2, false>(w, x0, x1, depth, sums, first);
 }
 
 // out[rows of a][32 rows of b] from 16 columns of sums[32 rows of b][32 rows of a].
@@ -191,7 +199,8 @@ void finish_panel(const GemmTask& t, int64_t row0, int64_t rows, int64_t col, co
   }
   for (int64_t from = 0, to; from < rows; from = to + 1) {
     for (to = from; to < rows && !left_out(t, row0 + to);) ++to;
-    finish(t, row0 + from, to - from, col, smaller(kPanel, t.n - col), turned[0] + from * kPanel, gates ? turned[1] + from * kPanel : nullptr, kPanel);
+    finish(t, row0 + from, to - from, col, smaller(kPanel, t.n - col), turned[0] + from * kPanel,
+           gates ? turned[1] + from * kPanel : nullptr, kPanel);
   }
 }
 
@@ -203,17 +212,19 @@ int64_t items(const GemmTask& t) {
 void multiply(const GemmTask& t, int64_t item) {
   constexpr int64_t kPairFloats = kPanel * kPanel;
   alignas(64) char weights[kWeightBytes];
-  alignas(64) float sums[2 * kMostPanels * kMostBlock * kPanel];  // [b, gate][panel][pair of row tiles][32][32]; one place when k is not cut
+  alignas(64) float
+      sums[2 * kMostPanels * kMostBlock * kPanel];  // [b, gate][panel][pair of row tiles][32][32]; one place when k is not cut
   const Cut cut = cut_of(t);
-  const Block block{item / cut.supers * cut.block, smaller(cut.block, t.m - item / cut.supers * cut.block), item % cut.supers * cut.panels,
-                    smaller(cut.panels, ceil_div(t.n, kPanel) - item % cut.supers * cut.panels)};
+  const Block block{item / cut.supers * cut.block, smaller(cut.block, t.m - item / cut.supers * cut.block),
+                    item % cut.supers * cut.panels, smaller(cut.panels, ceil_div(t.n, kPanel) - item % cut.supers * cut.panels)};
   const bool whole = t.k <= kMostDepth;
   configure_tiles();
   int64_t k = 0;
   do {
     const int64_t depth = smaller(kMostDepth, t.k - k), tiles = ceil_div(depth, kTileDepth);
     const Decoded b = decode_panels(t, block, t.b, k, depth, weights);
-    const Decoded gate = t.gate.data ? decode_panels(t, block, t.gate, k, depth, weights + block.panels * b.panel_bytes) : Decoded{};
+    const Decoded gate =
+        t.gate.data ? decode_panels(t, block, t.gate, k, depth, weights + block.panels * b.panel_bytes) : Decoded{};
     for (int64_t i = 0; i < block.rows; i += kPanel) {
       const char* x0 = t.scratch + ((block.row0 + i) / kTileRows * cut.depth_tiles + k / kTileDepth) * 2 * kTileBytes;
       const bool two = block.rows - i > kTileRows;
@@ -223,7 +234,8 @@ void multiply(const GemmTask& t, int64_t item) {
         multiply_panel(b, p, x0, x1, two, tiles, s, k == 0);
         if (gate.data) multiply_panel(gate, p, x0, x1, two, tiles, s + kPairFloats, k == 0);
         if (k + depth >= t.k)
-          finish_panel(t, block.row0 + i, smaller(kPanel, block.rows - i), (block.panel0 + p) * kPanel, s, gate.data ? s + kPairFloats : nullptr);
+          finish_panel(t, block.row0 + i, smaller(kPanel, block.rows - i), (block.panel0 + p) * kPanel, s,
+                       gate.data ? s + kPairFloats : nullptr);
       }
     }
     k += depth;

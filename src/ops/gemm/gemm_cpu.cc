@@ -19,17 +19,17 @@ RIDGE_INLINE int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 RIDGE_INLINE int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
 // ---- panel
-constexpr int64_t kPanelDepth = 1024;                          // a panel is 128 kB on AVX-512, on the worker's stack
-constexpr int64_t kMostStrips = 32;                            // of a block: bounds the sums on the stack
-constexpr int64_t kBlockBytes = 1 << 20;                       // of packed a: half of the second-level cache
+constexpr int64_t kPanelDepth = 1024;     // a panel is 128 kB on AVX-512, on the worker's stack
+constexpr int64_t kMostStrips = 32;       // of a block: bounds the sums on the stack
+constexpr int64_t kBlockBytes = 1 << 20;  // of packed a: half of the second-level cache
 
 struct Strips {
-  int64_t count, rows;                                         // rows: of all but the last
+  int64_t count, rows;  // rows: of all but the last
 };
 Strips strips_of(int64_t m) {
   const int64_t count = ceil_div(m, kStripRows);
   if (count == 0) return {0, 0};
-  const int64_t rows = ceil_div(m, count);                     // evenly: 16 rows are two strips of 8, not 14 and 2
+  const int64_t rows = ceil_div(m, count);  // evenly: 16 rows are two strips of 8, not 14 and 2
   return {ceil_div(m, rows), rows};
 }
 int64_t strip_floats(int64_t k) { return k * kStripWidth; }
@@ -42,10 +42,13 @@ int64_t panel_scratch(int64_t m, int64_t k) { return strips_of(m).count * strip_
 int64_t panel_pack_items(const GemmTask& t) { return strips_of(t.m).count; }
 void panel_pack(const GemmTask& t, int64_t strip) {
   const int64_t rows = strips_of(t.m).rows;
-  pack(t.a, strip * rows, int(smaller(rows, t.m - strip * rows)), 0, t.k, reinterpret_cast<float*>(t.scratch) + strip * strip_floats(t.k), kStripWidth);
+  pack(t.a, strip * rows, int(smaller(rows, t.m - strip * rows)), 0, t.k,
+       reinterpret_cast<float*>(t.scratch) + strip * strip_floats(t.k), kStripWidth);
 }
 
-int64_t panel_items(const GemmTask& t) { return ceil_div(strips_of(t.m).count, strips_per_block(t.k)) * ceil_div(t.n, kPanelCols); }
+int64_t panel_items(const GemmTask& t) {
+  return ceil_div(strips_of(t.m).count, strips_per_block(t.k)) * ceil_div(t.n, kPanelCols);
+}
 void panel(const GemmTask& t, int64_t item) {
   alignas(64) float panel_of_b[kPanelDepth * kPanelCols];
   alignas(64) float sums[2][kMostStrips * kStripRows * kPanelCols];
@@ -59,8 +62,9 @@ void panel(const GemmTask& t, int64_t item) {
       const int64_t depth = smaller(kPanelDepth, t.k - k);
       pack(w ? t.gate : t.b, col, int(cols), k, depth, panel_of_b, kPanelCols);
       for (int64_t s = from; s < to; ++s)
-        micro_gemm_for(int(smaller(strips.rows, t.m - s * strips.rows)))(a + s * strip_floats(t.k) + k * kStripWidth, panel_of_b, depth,
-                                                                        sums[w] + (s - from) * strips.rows * kPanelCols, k == 0);
+        micro_gemm_for(int(smaller(strips.rows, t.m - s * strips.rows)))(a + s * strip_floats(t.k) + k * kStripWidth, panel_of_b,
+                                                                         depth, sums[w] + (s - from) * strips.rows * kPanelCols,
+                                                                         k == 0);
       k += depth;
     } while (k < t.k);
   }
@@ -69,8 +73,8 @@ void panel(const GemmTask& t, int64_t item) {
 }
 
 // ---- stream
-constexpr int kStreamCols = 32;                                // rows of b an item
-constexpr int kStreamRows = kLanes == 16 ? 8 : 4;              // rows of a at a time: with fewer registers an item's b is read twice, from L1
+constexpr int kStreamCols = 32;                    // rows of b an item
+constexpr int kStreamRows = kLanes == 16 ? 8 : 4;  // rows of a at a time: with fewer registers an item's b is read twice, from L1
 
 // Rows of b at a time: as many sums as registers allow beside the decoded values.
 constexpr int stream_rows(int m) {
@@ -121,7 +125,7 @@ void stream_block(const uint8_t* a, int64_t a_row, int64_t depth, const CpuMatri
           multiply(w, (from + g + i()) * kGroup, kGroup);
         });
     }
-    if constexpr (requires(GroupVecs& w) { W::tail(row[0], 0, w); })
+    if constexpr (requires(GroupVecs & w) { W::tail(row[0], 0, w); })
       if (const int rest = int(depth % kGroup)) {
         GroupVecs w[kRows];
         for (int r = 0; r < kRows; ++r) W::tail(W::span(row[r], groups), rest, w[r]);
@@ -171,7 +175,7 @@ void stream(const GemmTask& t, int64_t item) {
 
 }  // namespace
 
-extern const GemmCpu gemm_cpu = kOwnWidth ? GemmCpu{panel_scratch, panel_pack_items, panel_pack, panel_items, panel, widen, stream_items, stream}
-                                          : GemmCpu{};
+extern const GemmCpu gemm_cpu =
+    kOwnWidth ? GemmCpu{panel_scratch, panel_pack_items, panel_pack, panel_items, panel, widen, stream_items, stream} : GemmCpu{};
 
 }  // namespace ridge::RIDGE_ISA

@@ -8,7 +8,7 @@ namespace ridge {
 
 struct GemmTask {
   int64_t m, n, k;
-  CpuMatrix a, b, gate, bias, gate_bias, residual, c;          // biases: one row
+  CpuMatrix a, b, gate, bias, gate_bias, residual, c;  // biases: one row
   float scale;
   Activation act;
   char* scratch;
@@ -17,13 +17,13 @@ struct GemmTask {
 // Work is a list of items that a pool runs in any order: an item writes its own part of c and nothing else.
 struct GemmCpu {
   // ---- panel: a is packed once, then each item decodes a panel of b and multiplies a block of rows with it
-  int64_t (*panel_scratch)(int64_t m, int64_t k);              // bytes
+  int64_t (*panel_scratch)(int64_t m, int64_t k);  // bytes
   int64_t (*panel_pack_items)(const GemmTask&);
   void (*panel_pack)(const GemmTask&, int64_t item);
   int64_t (*panel_items)(const GemmTask&);
   void (*panel)(const GemmTask&, int64_t item);
   // ---- stream: up to kMostStreamRows rows; each item decodes some rows of b in registers, straight from where they lie
-  void (*widen)(const GemmTask&);                              // a to dense f32 rows in scratch; for an a that is not f32 and dense
+  void (*widen)(const GemmTask&);  // a to dense f32 rows in scratch; for an a that is not f32 and dense
   int64_t (*stream_items)(const GemmTask&);
   void (*stream)(const GemmTask&, int64_t item);
 };
@@ -37,10 +37,12 @@ struct GemmTiles {
   void (*pack)(const GemmTask&, int64_t item);
   int64_t (*items)(const GemmTask&);
   void (*multiply)(const GemmTask&, int64_t item);
-  bool (*left_out)(const GemmTask&, int64_t row);              // a row that parts cannot express: the caller computes it otherwise
+  bool (*left_out)(const GemmTask&, int64_t row);  // a row that parts cannot express: the caller computes it otherwise
 };
 
 RIDGE_ISA_TABLES(GemmCpu, gemm_cpu)
-namespace amx { extern const GemmTiles gemm_tiles; }
+namespace amx {
+extern const GemmTiles gemm_tiles;
+}
 
 }  // namespace ridge

@@ -25,26 +25,29 @@ RIDGE_INLINE void store_as(DType type, uint8_t* p, int64_t i, Vec x, int lanes) 
 // c[row .. row + rows)[col .. col + cols) from sums[rows][cols], whose rows are `ld` apart, and from the gate's where there is one.
 // A vector of columns at a time, so that a bias is read once. `plain`: nothing but a scale, f32 in and out.
 template <bool plain>
-inline void finish(const GemmTask& t, int64_t row, int64_t rows, int64_t col, int64_t cols, const float* sums, const float* gates, int64_t ld) {
+inline void finish(const GemmTask& t, int64_t row, int64_t rows, int64_t col, int64_t cols, const float* sums, const float* gates,
+                   int64_t ld) {
   const Vec scale = broadcast(t.scale);
-  each_vec(cols, [&](int64_t j, int lanes) __attribute__((always_inline)) {
-    const Vec bias = !plain && t.bias.data ? load_as(t.bias.type, t.bias.data, col + j, lanes) : zero();
-    const Vec gate_bias = !plain && t.gate_bias.data ? load_as(t.gate_bias.type, t.gate_bias.data, col + j, lanes) : zero();
-    for (int64_t i = 0; i < rows; ++i) {
-      uint8_t* c = t.c.data + (row + i) * t.c.row;
-      Vec y = fma(scale, load(sums + i * ld + j, lanes), bias);
-      if constexpr (plain) {
-        store(reinterpret_cast<float*>(c) + col + j, y, lanes);
-      } else {
-        y = gates ? y * activate(t.act, fma(scale, load(gates + i * ld + j, lanes), gate_bias)) : activate(t.act, y);
-        if (t.residual.data) y = y + load_as(t.residual.type, t.residual.data + (row + i) * t.residual.row, col + j, lanes);
-        store_as(t.c.type, c, col + j, y, lanes);
-      }
-    }
-  });
+  each_vec(
+      cols, [&](int64_t j, int lanes) __attribute__((always_inline)) {
+        const Vec bias = !plain && t.bias.data ? load_as(t.bias.type, t.bias.data, col + j, lanes) : zero();
+        const Vec gate_bias = !plain && t.gate_bias.data ? load_as(t.gate_bias.type, t.gate_bias.data, col + j, lanes) : zero();
+        for (int64_t i = 0; i < rows; ++i) {
+          uint8_t* c = t.c.data + (row + i) * t.c.row;
+          Vec y = fma(scale, load(sums + i * ld + j, lanes), bias);
+          if constexpr (plain) {
+            store(reinterpret_cast<float*>(c) + col + j, y, lanes);
+          } else {
+            y = gates ? y * activate(t.act, fma(scale, load(gates + i * ld + j, lanes), gate_bias)) : activate(t.act, y);
+            if (t.residual.data) y = y + load_as(t.residual.type, t.residual.data + (row + i) * t.residual.row, col + j, lanes);
+            store_as(t.c.type, c, col + j, y, lanes);
+          }
+        }
+      });
 }
 
-inline void finish(const GemmTask& t, int64_t row, int64_t rows, int64_t col, int64_t cols, const float* sums, const float* gates, int64_t ld) {
+inline void finish(const GemmTask& t, int64_t row, int64_t rows, int64_t col, int64_t cols, const float* sums, const float* gates,
+                   int64_t ld) {
   const bool plain = !t.bias.data && !gates && t.act == Activation::none && !t.residual.data && t.c.type == DType::f32;
   plain ? finish<true>(t, row, rows, col, cols, sums, gates, ld) : finish<false>(t, row, rows, col, cols, sums, gates, ld);
 }

@@ -15,15 +15,26 @@ using Args = Gemm::Args;
 CpuMatrix matrix(const View& v) {
   if (!v) return {};
   const int64_t row = v.rank == 1 ? 0 : v.strides[0];
-  if (is_block(v.type) && v.strides[1] != 1) return {reinterpret_cast<uint8_t*>(v.data), v.type, 0, bytes_of(v.type, v.strides[1])};
+  if (is_block(v.type) && v.strides[1] != 1)
+    return {reinterpret_cast<uint8_t*>(v.data), v.type, 0, bytes_of(v.type, v.strides[1])};
   if (is_block(v.type)) return {reinterpret_cast<uint8_t*>(v.data), v.type, bytes_of(v.type, row), 0};
   return {reinterpret_cast<uint8_t*>(v.data), v.type, row * size_of(v.type), v.strides[v.rank - 1] * size_of(v.type)};
 }
 
 GemmTask task(const Args& g, char* scratch) {
-  return {.m = g.a.dims[0], .n = g.b.dims[0], .k = g.a.dims[1],
-          .a = matrix(g.a), .b = matrix(g.b), .gate = matrix(g.gate), .bias = matrix(g.bias), .gate_bias = matrix(g.gate_bias),
-          .residual = matrix(g.residual), .c = matrix(g.c), .scale = float(g.scale), .act = g.act, .scratch = scratch};
+  return {.m = g.a.dims[0],
+          .n = g.b.dims[0],
+          .k = g.a.dims[1],
+          .a = matrix(g.a),
+          .b = matrix(g.b),
+          .gate = matrix(g.gate),
+          .bias = matrix(g.bias),
+          .gate_bias = matrix(g.gate_bias),
+          .residual = matrix(g.residual),
+          .c = matrix(g.c),
+          .scale = float(g.scale),
+          .act = g.act,
+          .scratch = scratch};
 }
 
 // ---- what rows ask of operands
@@ -33,16 +44,19 @@ bool inner_dense(const View& v) { return !v || v.rows_dense(); }
 bool whole_blocks(const View& w) {
   if (!w || !is_block(w.type)) return true;
   const int64_t block = format_of(w.type)->block;
-  auto lies = [&](int along, int across) { return w.strides[along] == 1 && w.dims[along] % block == 0 && w.strides[across] % block == 0; };
+  auto lies = [&](int along, int across) {
+    return w.strides[along] == 1 && w.dims[along] % block == 0 && w.strides[across] % block == 0;
+  };
   return lies(1, 0) || lies(0, 1);
 }
 bool readable(const View& w) { return !w || is_block(w.type) || f32_or_less(w); }
 
 Verdict common(const Args& g) {
-  if (!f32_or_less(g.a) || !readable(g.b) || !readable(g.gate) || !f32_or_less(g.c) || !f32_or_less(g.residual) || !f32_or_less(g.bias) ||
-      !f32_or_less(g.gate_bias))
+  if (!f32_or_less(g.a) || !readable(g.b) || !readable(g.gate) || !f32_or_less(g.c) || !f32_or_less(g.residual) ||
+      !f32_or_less(g.bias) || !f32_or_less(g.gate_bias))
     return {"it sums in f32: double precision is the reference's"};
-  if (!inner_dense(g.c) || !inner_dense(g.residual)) return {"c and residual are written and read in runs: their rows must be dense"};
+  if (!inner_dense(g.c) || !inner_dense(g.residual))
+    return {"c and residual are written and read in runs: their rows must be dense"};
   if (!inner_dense(g.bias) || !inner_dense(g.gate_bias)) return {"biases are read in runs: they must be dense"};
   if (!whole_blocks(g.b) || !whole_blocks(g.gate)) return {"block formats are read in whole blocks: no cut rows"};
   return {};
@@ -54,8 +68,10 @@ bool along_rows(const View& w) { return !w || w.strides[1] == 1 || (w.dims[1] ==
 
 Verdict takes_tiles(const Args& g) {
   if (Verdict v = common(g); !v) return v;
-  if (g.a.dims[0] <= kMostStreamRows) return {"m <= 8: half of a tile's rows would be empty, and the weights are read once either way"};
-  if (!along_rows(g.a) || !along_rows(g.b) || !along_rows(g.gate)) return {"tiles are filled along rows of a and of the weights: they must be dense"};
+  if (g.a.dims[0] <= kMostStreamRows)
+    return {"m <= 8: half of a tile's rows would be empty, and the weights are read once either way"};
+  if (!along_rows(g.a) || !along_rows(g.b) || !along_rows(g.gate))
+    return {"tiles are filled along rows of a and of the weights: they must be dense"};
   return {};
 }
 
@@ -68,7 +84,9 @@ Verdict takes_stream(const Args& g) {
 
 // ---- launches
 template <Isa isa>
-int64_t panel_workspace(const Args& g) { return gemm_cpu(isa).panel_scratch(g.a.dims[0], g.a.dims[1]); }
+int64_t panel_workspace(const Args& g) {
+  return gemm_cpu(isa).panel_scratch(g.a.dims[0], g.a.dims[1]);
+}
 
 template <Isa isa>
 void launch_panel(Ctx& x, const Args& g, char* scratch) {
@@ -113,28 +131,52 @@ void launch_tiles(Ctx& x, const Args& g, char* scratch) {
 
 template <Isa isa>
 constexpr Kernel<Gemm> stream_row(const char* name, Tier tier, Speed speed) {
-  return {.name = name, .place = Place::cpu, .isa = isa, .tier = tier, .supports = takes_stream, .launch = launch_stream<isa>,
-          .workspace = stream_workspace, .speed = speed};
+  return {.name = name,
+          .place = Place::cpu,
+          .isa = isa,
+          .tier = tier,
+          .supports = takes_stream,
+          .launch = launch_stream<isa>,
+          .workspace = stream_workspace,
+          .speed = speed};
 }
 template <Isa isa>
 constexpr Kernel<Gemm> panel_row(const char* name, Tier tier, Speed speed) {
-  return {.name = name, .place = Place::cpu, .isa = isa, .tier = tier, .supports = takes_panel, .launch = launch_panel<isa>,
-          .workspace = panel_workspace<isa>, .speed = speed};
+  return {.name = name,
+          .place = Place::cpu,
+          .isa = isa,
+          .tier = tier,
+          .supports = takes_panel,
+          .launch = launch_panel<isa>,
+          .workspace = panel_workspace<isa>,
+          .speed = speed};
 }
 
 }  // namespace
 
 std::span<const Kernel<Gemm>> Gemm::kernels() {
   static const Kernel<Gemm> rows[] = {
-      {.name = "panel_amx", .place = Place::cpu, .isa = Isa::amx, .tier = Tier::fast, .supports = takes_tiles, .launch = launch_tiles,
-       .workspace = tiles_workspace, .speed = {Unit::matrix_bf16, 0.2, 0.85}, .rounds = DType::bf16},
+      {.name = "panel_amx",
+       .place = Place::cpu,
+       .isa = Isa::amx,
+       .tier = Tier::fast,
+       .supports = takes_tiles,
+       .launch = launch_tiles,
+       .workspace = tiles_workspace,
+       .speed = {Unit::matrix_bf16, 0.2, 0.85},
+       .rounds = DType::bf16},
       stream_row<Isa::avx512>("stream_avx512", Tier::fast, {Unit::fma_f32, 0.5, 0.85}),
       panel_row<Isa::avx512>("panel_avx512", Tier::fast, {Unit::fma_f32, 0.75, 0.85}),
       stream_row<Isa::avx2>("stream_avx2", Tier::fast, {Unit::fma_f32, 0.3, 0.5}),
       panel_row<Isa::avx2>("panel_avx2", Tier::fast, {Unit::fma_f32, 0.4, 0.5}),
       stream_row<Isa::portable>("stream_portable", Tier::general, {Unit::fma_f32, 0.05, 0.1}),
       panel_row<Isa::portable>("panel_portable", Tier::general, {Unit::fma_f32, 0.05, 0.1}),
-      {.name = "reference", .place = Place::cpu, .isa = Isa::portable, .tier = Tier::reference, .supports = always<Gemm>, .launch = Gemm::reference},
+      {.name = "reference",
+       .place = Place::cpu,
+       .isa = Isa::portable,
+       .tier = Tier::reference,
+       .supports = always<Gemm>,
+       .launch = Gemm::reference},
   };
   return rows;
 }

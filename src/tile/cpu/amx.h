@@ -30,7 +30,9 @@ RIDGE_INLINE void configure_tiles() {
   asm volatile("ldtilecfg %0" : : "m"(config));
 }
 template <int t>
-RIDGE_INLINE void tile_zero() { asm volatile("tilezero %%tmm%c0" : : "i"(t)); }
+RIDGE_INLINE void tile_zero() {
+  asm volatile("tilezero %%tmm%c0" : : "i"(t));
+}
 template <int t>
 RIDGE_INLINE void tile_load(const void* p, int64_t row_bytes = 64) {
   asm volatile("tileloadd (%0,%1,1), %%tmm%c2" : : "r"(p), "r"(row_bytes), "i"(t) : "memory");
@@ -40,18 +42,24 @@ RIDGE_INLINE void tile_store(void* p, int64_t row_bytes) {
   asm volatile("tilestored %%tmm%c2, (%0,%1,1)" : : "r"(p), "r"(row_bytes), "i"(t) : "memory");
 }
 template <int sum, int left, int right>
-RIDGE_INLINE void tile_multiply() { asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(sum), "i"(left), "i"(right)); }
+RIDGE_INLINE void tile_multiply() {
+  asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(sum), "i"(left), "i"(right));
+}
 
 // 32 values as bf16 parts, value j beside value j + 16: the order of k within a tile is free as long as both operands share it, and
 // this one packs with a shift and an or. hi is rounded half up; lo is cut, which costs a bit and lets NaN through.
-struct Parts { Vec hi, lo; };
+struct Parts {
+  Vec hi, lo;
+};
 RIDGE_INLINE Vec interleaved(__m512i first, __m512i second) {
-  constexpr int kTakeBHighOrA = 0xf8;                          // a | (b & c)
-  return {_mm512_castsi512_ps(_mm512_ternarylogic_epi32(_mm512_srli_epi32(first, 16), second, _mm512_set1_epi32(int(0xffff0000)), kTakeBHighOrA))};
+  constexpr int kTakeBHighOrA = 0xf8;  // a | (b & c)
+  return {_mm512_castsi512_ps(
+      _mm512_ternarylogic_epi32(_mm512_srli_epi32(first, 16), second, _mm512_set1_epi32(int(0xffff0000)), kTakeBHighOrA))};
 }
 RIDGE_INLINE Parts split(Vec first, Vec second) {
   const __m512i half = _mm512_set1_epi32(0x8000), high = _mm512_set1_epi32(int(0xffff0000));
-  const __m512i a = _mm512_add_epi32(_mm512_castps_si512(first.v), half), b = _mm512_add_epi32(_mm512_castps_si512(second.v), half);
+  const __m512i a = _mm512_add_epi32(_mm512_castps_si512(first.v), half),
+                b = _mm512_add_epi32(_mm512_castps_si512(second.v), half);
   const Vec rest_a = first - Vec{_mm512_castsi512_ps(_mm512_and_si512(a, high))};
   const Vec rest_b = second - Vec{_mm512_castsi512_ps(_mm512_and_si512(b, high))};
   return {interleaved(a, b), interleaved(_mm512_castps_si512(rest_a.v), _mm512_castps_si512(rest_b.v))};
@@ -60,7 +68,9 @@ RIDGE_INLINE Parts split(Vec first, Vec second) {
 // The largest magnitude seen, as bits: infinities and NaN are larger than any number.
 struct MostBits {
   __m512i bits = _mm512_setzero_si512();
-  RIDGE_INLINE void see(Vec x) { bits = _mm512_max_epu32(bits, _mm512_and_si512(_mm512_castps_si512(x.v), _mm512_set1_epi32(0x7fffffff))); }
+  RIDGE_INLINE void see(Vec x) {
+    bits = _mm512_max_epu32(bits, _mm512_and_si512(_mm512_castps_si512(x.v), _mm512_set1_epi32(0x7fffffff)));
+  }
   RIDGE_INLINE bool below(float limit) const {
     return !_mm512_cmpge_epu32_mask(bits, _mm512_castps_si512(_mm512_set1_ps(limit)));
   }

@@ -22,7 +22,9 @@ using GroupVecs = Vec[kGroupVecs];
 
 // The compiler would otherwise take stored scales back into registers and shuffle them apart.
 template <class T>
-RIDGE_INLINE void keep_in_memory(T& x) { asm volatile("" : "+m"(x)); }
+RIDGE_INLINE void keep_in_memory(T& x) {
+  asm volatile("" : "+m"(x));
+}
 
 RIDGE_INLINE float read_f16(const uint8_t* p) {
 #if defined(__F16C__)
@@ -40,22 +42,40 @@ RIDGE_INLINE float read_f16(const uint8_t* p) {
 // Affine holds d and m; low(f, c) and high(f, c) are d q + m of the low and high nibbles of kLanes bytes.
 // On AVX-512 it is the table of its 16 values, and the nibble the index of a permutation that ignores higher bits: no mask, no conversion.
 #if defined(__AVX512F__)
-struct Codes { __m512i v; };
-struct Affine { __m512 table; };
-RIDGE_INLINE Codes codes(const uint8_t* p) { return {_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))}; }
+struct Codes {
+  __m512i v;
+};
+struct Affine {
+  __m512 table;
+};
+RIDGE_INLINE Codes codes(const uint8_t* p) {
+  return {_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)))};
+}
 RIDGE_INLINE Affine affine(float d, float m) { return {fma(iota(), broadcast(d), broadcast(m)).v}; }
 RIDGE_INLINE Vec low(Affine f, Codes c) { return {_mm512_permutexvar_ps(c.v, f.table)}; }
 RIDGE_INLINE Vec high(Affine f, Codes c) { return {_mm512_permutexvar_ps(_mm512_srli_epi32(c.v, 4), f.table)}; }
 #elif defined(__AVX2__)
-struct Codes { __m256i v; };
-struct Affine { Vec d, m; };
-RIDGE_INLINE Codes codes(const uint8_t* p) { return {_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)))}; }
+struct Codes {
+  __m256i v;
+};
+struct Affine {
+  Vec d, m;
+};
+RIDGE_INLINE Codes codes(const uint8_t* p) {
+  return {_mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)))};
+}
 RIDGE_INLINE Affine affine(float d, float m) { return {broadcast(d), broadcast(m)}; }
-RIDGE_INLINE Vec low(Affine f, Codes c) { return fma({_mm256_cvtepi32_ps(_mm256_and_si256(c.v, _mm256_set1_epi32(15)))}, f.d, f.m); }
+RIDGE_INLINE Vec low(Affine f, Codes c) {
+  return fma({_mm256_cvtepi32_ps(_mm256_and_si256(c.v, _mm256_set1_epi32(15)))}, f.d, f.m);
+}
 RIDGE_INLINE Vec high(Affine f, Codes c) { return fma({_mm256_cvtepi32_ps(_mm256_srli_epi32(c.v, 4))}, f.d, f.m); }
 #else
-struct Codes { Words v; };
-struct Affine { Vec d, m; };
+struct Codes {
+  Words v;
+};
+struct Affine {
+  Vec d, m;
+};
 RIDGE_INLINE Codes codes(const uint8_t* p) { return {Words{p[0], p[1], p[2], p[3]}}; }
 RIDGE_INLINE Affine affine(float d, float m) { return {broadcast(d), broadcast(m)}; }
 RIDGE_INLINE Vec low(Affine f, Codes c) { return fma({__builtin_convertvector(c.v & 15, Floats)}, f.d, f.m); }
@@ -78,7 +98,9 @@ RIDGE_INLINE void scale_bytes(uint64_t bytes, float by, float* out) {
 template <class T>
 struct Plain {
   static constexpr int kSpan = 1, kPeriod = 1;
-  struct Scales { RIDGE_INLINE void read(const uint8_t*, int) {} };
+  struct Scales {
+    RIDGE_INLINE void read(const uint8_t*, int) {}
+  };
   RIDGE_INLINE static const uint8_t* span(const uint8_t* row, int64_t group) { return row + group * kGroup * int64_t(sizeof(T)); }
   template <int>
   RIDGE_INLINE static void group(const uint8_t* at, int, const Scales&, GroupVecs& w) {
@@ -117,7 +139,8 @@ struct ReadQ4_0 : Blocks32<18> {
     alignas(16) float d[4];
     RIDGE_INLINE void read(const uint8_t* at, int groups) {
 #if defined(__AVX512F__)
-      const __m512i words = _mm512_maskz_loadu_epi16(__mmask32((uint64_t(1) << 9 * groups) - 1), at);  // 4 groups: 64 bytes hold the scales
+      const __m512i words =
+          _mm512_maskz_loadu_epi16(__mmask32((uint64_t(1) << 9 * groups) - 1), at);  // 4 groups: 64 bytes hold the scales
       const __m512i picked = _mm512_permutexvar_epi16(_mm512_set1_epi64(27LL << 48 | 18LL << 32 | 9LL << 16), words);
       _mm_store_ps(d, _mm_cvtph_ps(_mm512_castsi512_si128(picked)));
 #else
@@ -127,16 +150,19 @@ struct ReadQ4_0 : Blocks32<18> {
     }
   };
   template <int>
-  RIDGE_INLINE static void group(const uint8_t* at, int g, const Scales& s, GroupVecs& w) { nibble_group(at + 18 * g + 2, s.d[g], -8 * s.d[g], w); }
+  RIDGE_INLINE static void group(const uint8_t* at, int g, const Scales& s, GroupVecs& w) {
+    nibble_group(at + 18 * g + 2, s.d[g], -8 * s.d[g], w);
+  }
 };
 
 struct ReadQ4_1 : Blocks32<20> {
   struct Scales {
-    alignas(32) float dm[8];                                   // d, m of each block
+    alignas(32) float dm[8];  // d, m of each block
     RIDGE_INLINE void read(const uint8_t* at, int groups) {
 #if defined(__AVX512F__)
       const __m512i words = _mm512_maskz_loadu_epi32(__mmask16((1u << 5 * groups) - 1), at);  // 4 groups: the first 64 bytes
-      const __m512i picked = _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 5, 10, 15, 0, 5, 10, 15, 0, 5, 10, 15, 0, 5, 10, 15), words);
+      const __m512i picked =
+          _mm512_permutexvar_epi32(_mm512_setr_epi32(0, 5, 10, 15, 0, 5, 10, 15, 0, 5, 10, 15, 0, 5, 10, 15), words);
       _mm256_store_ps(dm, _mm256_cvtph_ps(_mm512_castsi512_si128(picked)));
 #else
       for (int g = 0; g < groups; ++g) {
@@ -187,7 +213,7 @@ struct Blocks256 {
 };
 
 struct ReadQ4_K : Blocks256<144> {
-  static constexpr int kPeriod = 2;                            // low nibbles, then high ones of the same bytes
+  static constexpr int kPeriod = 2;  // low nibbles, then high ones of the same bytes
   struct Scales {
     alignas(32) float scale[8], minus_min[8];
     RIDGE_INLINE void read(const uint8_t* at, int) {
@@ -215,7 +241,7 @@ struct ReadQ4_K : Blocks256<144> {
 };
 
 struct ReadQ6_K : Blocks256<210> {
-  static constexpr int kPeriod = 4;                            // a half block's four quarters share its bytes
+  static constexpr int kPeriod = 4;  // a half block's four quarters share its bytes
   struct Scales {
     alignas(32) float scale[16];
     RIDGE_INLINE void read(const uint8_t* at, int) {
@@ -232,10 +258,15 @@ struct ReadQ6_K : Blocks256<210> {
   RIDGE_INLINE static void group(const uint8_t* at, int g, const Scales& scales, GroupVecs& w) {
     const uint8_t *lows = at + g / 4 * 64 + (s & 1) * 32, *highs = at + 128 + g / 4 * 32;
 #if defined(__AVX2__)
-    const __m256i l = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(lows)), h = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(highs));
+    const __m256i l = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(lows)),
+                  h = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(highs));
     const __m256i nibble = _mm256_and_si256(s < 2 ? l : _mm256_srli_epi16(l, 4), _mm256_set1_epi8(15));
-    const __m256i top = s == 0 ? _mm256_slli_epi16(h, 4) : s == 1 ? _mm256_slli_epi16(h, 2) : s == 2 ? h : _mm256_srli_epi16(h, 2);
-    const __m256i q = _mm256_sub_epi8(_mm256_or_si256(nibble, _mm256_and_si256(top, _mm256_set1_epi8(0x30))), _mm256_set1_epi8(32));
+    const __m256i top = s == 0   ? _mm256_slli_epi16(h, 4)
+                        : s == 1 ? _mm256_slli_epi16(h, 2)
+                        : s == 2 ? h
+                                 : _mm256_srli_epi16(h, 2);
+    const __m256i q =
+        _mm256_sub_epi8(_mm256_or_si256(nibble, _mm256_and_si256(top, _mm256_set1_epi8(0x30))), _mm256_set1_epi8(32));
     const __m128i half[2] = {_mm256_castsi256_si128(q), _mm256_extracti128_si256(q, 1)};
 #endif
 #pragma GCC unroll 8
@@ -292,7 +323,7 @@ RIDGE_INLINE void each_group(const uint8_t* row, int64_t k, F&& f) {
         f(from + g + i(), w);
       });
   }
-  if constexpr (requires(GroupVecs& w) { W::tail(row, 0, w); })
+  if constexpr (requires(GroupVecs & w) { W::tail(row, 0, w); })
     if (k % kGroup) {
       GroupVecs w;
       W::tail(W::span(row, groups), int(k % kGroup), w);

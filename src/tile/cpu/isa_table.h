@@ -10,15 +10,25 @@
 #pragma once
 #include "device/isa.h"
 
-#define RIDGE_ISA_TABLES(Type, name)                                       \
-  namespace portable { extern const Type name; }                           \
-  namespace avx2 { extern const Type name; }                               \
-  namespace avx512 { extern const Type name; }                             \
-  namespace vnni { extern const Type name; }                               \
-  namespace amx { extern const Type name; }                                \
-  namespace {                                                              \
-  [[maybe_unused]] const Type& name(Isa isa) {                             \
+#define RIDGE_ISA_TABLES(Type, name)                                                                            \
+  namespace portable {                                                                                          \
+  extern const Type name;                                                                                       \
+  }                                                                                                             \
+  namespace avx2 {                                                                                              \
+  extern const Type name;                                                                                       \
+  }                                                                                                             \
+  namespace avx512 {                                                                                            \
+  extern const Type name;                                                                                       \
+  }                                                                                                             \
+  namespace vnni {                                                                                              \
+  extern const Type name;                                                                                       \
+  }                                                                                                             \
+  namespace amx {                                                                                               \
+  extern const Type name;                                                                                       \
+  }                                                                                                             \
+  namespace {                                                                                                   \
+  [[maybe_unused]] const Type& name(Isa isa) {                                                                  \
     static const Type* const levels[] = {&portable::name, &avx2::name, &avx512::name, &vnni::name, &amx::name}; \
-    return *levels[int(isa)];                                              \
-  }                                                                        \
+    return *levels[int(isa)];                                                                                   \
+  }                                                                                                             \
   }

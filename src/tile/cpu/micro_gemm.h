@@ -7,9 +7,9 @@
 namespace ridge::RIDGE_ISA {
 namespace {
 
-constexpr int kStripRows = kLanes == 16 ? 14 : 6;              // rows of a that share a load of b
+constexpr int kStripRows = kLanes == 16 ? 14 : 6;                         // rows of a that share a load of b
 constexpr int kStripWidth = (kStripRows + kLanes - 1) / kLanes * kLanes;  // a's strips are [k][kStripWidth]
-constexpr int kPanelCols = 2 * kLanes;                         // b's strips are [k][kPanelCols]
+constexpr int kPanelCols = 2 * kLanes;                                    // b's strips are [k][kPanelCols]
 
 template <int rows>
 void micro_gemm(const float* a, const float* b, int64_t depth, float* sums, bool first) {

@@ -19,9 +19,11 @@ inline void pack_rows(const CpuMatrix& x, int64_t row0, int rows, int64_t k0, in
       const int here = depth - k < kPackDepth ? int(depth - k) : kPackDepth;
       for (int r = 0; r < kLanes; ++r) {
         if (from + r < rows) {
-          each_group<W>(W::span(x.data + (row0 + from + r) * x.row, (k0 + k) / kGroup), here, [&](int64_t g, GroupVecs& w) __attribute__((always_inline)) {
-            for (int v = 0; v < kGroupVecs; ++v) store(&block[r][g * kGroup + v * kLanes], w[v]);
-          });
+          each_group<W>(
+              W::span(x.data + (row0 + from + r) * x.row, (k0 + k) / kGroup),
+              here, [&](int64_t g, GroupVecs & w) __attribute__((always_inline)) {
+                for (int v = 0; v < kGroupVecs; ++v) store(&block[r][g * kGroup + v * kLanes], w[v]);
+              });
         } else {
           for (int i = 0; i < here; i += kLanes) store(&block[r][i], zero());
         }
@@ -83,9 +85,13 @@ inline void pack_block_runs(const CpuMatrix& x, int64_t row0, int rows, int64_t 
 }
 
 template <class W>
-struct ElementOf { using T = void; };
+struct ElementOf {
+  using T = void;
+};
 template <class U>
-struct ElementOf<Plain<U>> { using T = U; };
+struct ElementOf<Plain<U>> {
+  using T = U;
+};
 
 // strip[k][r] = x[row0 + r][k0 + k] for k < depth, r < width. k0 is a multiple of kPackDepth.
 inline void pack(const CpuMatrix& x, int64_t row0, int rows, int64_t k0, int64_t depth, float* strip, int width) {

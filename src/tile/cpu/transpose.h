@@ -14,8 +14,8 @@ RIDGE_INLINE Lanes interleave(Lanes a, Lanes b) {
   if constexpr (n == 4) return __builtin_shufflevector(a, b, o, n + o, o + 1, n + o + 1);
   if constexpr (n == 8) return __builtin_shufflevector(a, b, o, n + o, o + 1, n + o + 1, o + 2, n + o + 2, o + 3, n + o + 3);
   if constexpr (n == 16)
-    return __builtin_shufflevector(a, b, o, n + o, o + 1, n + o + 1, o + 2, n + o + 2, o + 3, n + o + 3, o + 4, n + o + 4, o + 5, n + o + 5,
-                                   o + 6, n + o + 6, o + 7, n + o + 7);
+    return __builtin_shufflevector(a, b, o, n + o, o + 1, n + o + 1, o + 2, n + o + 2, o + 3, n + o + 3, o + 4, n + o + 4, o + 5,
+                                   n + o + 5, o + 6, n + o + 6, o + 7, n + o + 7);
 }
 
 template <int rounds>

@@ -26,7 +26,7 @@
 
 #include "tile/cpu/isa_table.h"
 
-#define RIDGE_INLINE [[gnu::always_inline]] inline             // a plain `inline` may be outlined, and then registers spill at each call
+#define RIDGE_INLINE [[gnu::always_inline]] inline  // a plain `inline` may be outlined, and then registers spill at each call
 
 namespace ridge::RIDGE_ISA {
 namespace {
@@ -38,8 +38,12 @@ constexpr bool kOwnWidth = false;
 constexpr bool kOwnWidth = true;
 #endif
 
-struct Bf16 { uint16_t bits; };
-struct F16 { uint16_t bits; };
+struct Bf16 {
+  uint16_t bits;
+};
+struct F16 {
+  uint16_t bits;
+};
 
 }  // namespace
 }  // namespace ridge::RIDGE_ISA

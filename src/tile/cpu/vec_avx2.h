@@ -6,13 +6,19 @@ namespace ridge::RIDGE_ISA {
 namespace {
 
 constexpr int kLanes = 8;
-struct Vec { __m256 v; };
-struct Mask { __m256 m; };
+struct Vec {
+  __m256 v;
+};
+struct Mask {
+  __m256 m;
+};
 
 RIDGE_INLINE Vec broadcast(float x) { return {_mm256_set1_ps(x)}; }
 RIDGE_INLINE Vec zero() { return {_mm256_setzero_ps()}; }
 RIDGE_INLINE Vec iota() { return {_mm256_setr_ps(0, 1, 2, 3, 4, 5, 6, 7)}; }
-RIDGE_INLINE __m256i lanes_below(int n) { return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)); }
+RIDGE_INLINE __m256i lanes_below(int n) {
+  return _mm256_cmpgt_epi32(_mm256_set1_epi32(n), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
 RIDGE_INLINE Mask first(int n) { return {_mm256_castsi256_ps(lanes_below(n))}; }
 
 // ---- memory; there are no masked moves of 16 and 8 bits: tails go through a buffer
@@ -83,7 +89,7 @@ RIDGE_INLINE Vec sqrt(Vec a) { return {_mm256_sqrt_ps(a.v)}; }
 RIDGE_INLINE Vec round(Vec a) { return {_mm256_round_ps(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)}; }
 
 // Two steps of half the exponent, so that each factor is a normal number and a subnormal result is rounded once.
-RIDGE_INLINE Vec times_power_of_2(Vec a, Vec n) {              // n whole, |n| <= 252
+RIDGE_INLINE Vec times_power_of_2(Vec a, Vec n) {  // n whole, |n| <= 252
   const __m256i whole = _mm256_cvtps_epi32(n.v), half = _mm256_srai_epi32(whole, 1), bias = _mm256_set1_epi32(127);
   const __m256i low = _mm256_slli_epi32(_mm256_add_epi32(half, bias), 23);
   const __m256i high = _mm256_slli_epi32(_mm256_add_epi32(_mm256_sub_epi32(whole, half), bias), 23);
@@ -111,8 +117,10 @@ RIDGE_INLINE float reduce_max(Vec a) {
 
 // The same halves as reduce_add, four vectors folded into one as they shrink.
 RIDGE_INLINE void store_sums(float* p, Vec a, Vec b, Vec c, Vec d) {
-  auto fold = [](__m256 x, __m256 y) { return _mm256_add_ps(_mm256_permute2f128_ps(x, y, 0x20), _mm256_permute2f128_ps(x, y, 0x31)); };
-  const __m256 ab = fold(a.v, b.v), cd = fold(c.v, d.v);       // 4 lanes of a, 4 of b
+  auto fold = [](__m256 x, __m256 y) {
+    return _mm256_add_ps(_mm256_permute2f128_ps(x, y, 0x20), _mm256_permute2f128_ps(x, y, 0x31));
+  };
+  const __m256 ab = fold(a.v, b.v), cd = fold(c.v, d.v);                                             // 4 lanes of a, 4 of b
   const __m256 x = _mm256_add_ps(_mm256_shuffle_ps(ab, cd, 0x44), _mm256_shuffle_ps(ab, cd, 0xee));  // a a c c | b b d d
   const __m256 y = _mm256_add_ps(_mm256_shuffle_ps(x, x, 0x88), _mm256_shuffle_ps(x, x, 0xdd));      // a c a c | b d b d
   _mm_storeu_ps(p, _mm_unpacklo_ps(_mm256_castps256_ps128(y), _mm256_extractf128_ps(y, 1)));

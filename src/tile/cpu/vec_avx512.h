@@ -13,8 +13,12 @@ namespace ridge::RIDGE_ISA {
 namespace {
 
 constexpr int kLanes = 16;
-struct Vec { __m512 v; };
-struct Mask { __mmask16 m; };
+struct Vec {
+  __m512 v;
+};
+struct Mask {
+  __mmask16 m;
+};
 
 RIDGE_INLINE Vec broadcast(float x) { return {_mm512_set1_ps(x)}; }
 RIDGE_INLINE Vec zero() { return {_mm512_setzero_ps()}; }
@@ -50,11 +54,15 @@ RIDGE_INLINE void store(F16* p, Vec a, int n) { _mm256_mask_storeu_epi16(p, firs
 RIDGE_INLINE Vec load(const int8_t* p) {
   return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};
 }
-RIDGE_INLINE Vec load(const int8_t* p, int n) { return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(first(n).m, p)))}; }
+RIDGE_INLINE Vec load(const int8_t* p, int n) {
+  return {_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(first(n).m, p)))};
+}
 RIDGE_INLINE Vec load(const uint8_t* p) {
   return {_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))))};
 }
-RIDGE_INLINE Vec load(const uint8_t* p, int n) { return {_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(first(n).m, p)))}; }
+RIDGE_INLINE Vec load(const uint8_t* p, int n) {
+  return {_mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_maskz_loadu_epi8(first(n).m, p)))};
+}
 
 // ---- arithmetic
 RIDGE_INLINE Vec operator+(Vec a, Vec b) { return {_mm512_add_ps(a.v, b.v)}; }

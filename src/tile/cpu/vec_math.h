@@ -15,7 +15,9 @@ RIDGE_INLINE void each_vec(int64_t n, F&& f) {
 
 RIDGE_INLINE Vec polynomial(Vec, float last) { return broadcast(last); }
 template <class... More>
-RIDGE_INLINE Vec polynomial(Vec x, float c, More... more) { return fma(polynomial(x, more...), x, broadcast(c)); }
+RIDGE_INLINE Vec polynomial(Vec x, float c, More... more) {
+  return fma(polynomial(x, more...), x, broadcast(c));
+}
 
 // e^x = 2^n e^r with n = round(x / ln 2), |r| <= ln 2 / 2. The high part of ln 2 has 9 bits, so n times it is exact.
 RIDGE_INLINE Vec exp(Vec x) {
@@ -31,7 +33,9 @@ RIDGE_INLINE Vec silu(Vec x) { return x / (broadcast(1) + exp(-x)); }
 
 RIDGE_INLINE Vec tanh(Vec x) {
   const Vec size = abs(x), square = x * x;
-  const Vec near = fma(x * square, polynomial(square, -3.333328194e-01f, 1.333144216e-01f, -5.373971216e-02f, 2.063907874e-02f, -5.704978373e-03f), x);
+  const Vec near =
+      fma(x * square,
+          polynomial(square, -3.333328194e-01f, 1.333144216e-01f, -5.373971216e-02f, 2.063907874e-02f, -5.704978373e-03f), x);
   const Vec far = broadcast(1) - broadcast(2) / (exp(size + size) + broadcast(1));
   return select(size < broadcast(0.625f), near, select(x < zero(), -far, far));
 }
@@ -39,8 +43,8 @@ RIDGE_INLINE Vec tanh(Vec x) {
 // Phi(-|x|) = e^(-x^2 / 2) q(t) with t = 1 / (1 + 0.3 |x|); q is fitted to 6e-8 relative for |x| <= 14.
 RIDGE_INLINE Vec normal_cdf(Vec x) {
   const Vec size = abs(x), t = broadcast(1) / fma(size, broadcast(0.3f), broadcast(1));
-  const Vec q = polynomial(t, 7.169252146e-06f, 1.194876815e-01f, 1.219204024e-01f, 9.468325931e-02f, 1.425362074e-01f, -7.650755390e-02f,
-                           2.286610938e-01f, -1.691666339e-01f, 3.837840311e-02f);
+  const Vec q = polynomial(t, 7.169252146e-06f, 1.194876815e-01f, 1.219204024e-01f, 9.468325931e-02f, 1.425362074e-01f,
+                           -7.650755390e-02f, 2.286610938e-01f, -1.691666339e-01f, 3.837840311e-02f);
   const Vec tail = exp(x * x * broadcast(-0.5f)) * q;
   return select(x < zero(), tail, broadcast(1) - tail);
 }

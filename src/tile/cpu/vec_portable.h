@@ -7,8 +7,12 @@ namespace {
 constexpr int kLanes = 4;
 using Floats = float __attribute__((vector_size(16)));
 using Words = int32_t __attribute__((vector_size(16)));
-struct Vec { Floats v; };
-struct Mask { Words m; };                                      // -1 or 0 a lane
+struct Vec {
+  Floats v;
+};
+struct Mask {
+  Words m;
+};  // -1 or 0 a lane
 
 RIDGE_INLINE Vec broadcast(float x) { return {Floats{x, x, x, x}}; }
 RIDGE_INLINE Vec zero() { return {Floats{}}; }
@@ -28,7 +32,9 @@ RIDGE_INLINE Vec gather(const T* p, int n, Convert convert) {
   for (int i = 0; i < n; ++i) a.v[i] = convert(p[i]);
   return a;
 }
-RIDGE_INLINE Vec load(const float* p, int n) { return gather(p, n, [](float x) { return x; }); }
+RIDGE_INLINE Vec load(const float* p, int n) {
+  return gather(p, n, [](float x) { return x; });
+}
 RIDGE_INLINE void store(float* p, Vec a, int n) {
   for (int i = 0; i < n; ++i) p[i] = a.v[i];
 }
@@ -45,13 +51,13 @@ RIDGE_INLINE Bf16 narrow_bf16(float x) {
   if ((u & 0x7fffffff) > 0x7f800000) return {uint16_t(u >> 16 | 0x40)};
   return {uint16_t((u + 0x7fff + (u >> 16 & 1)) >> 16)};
 }
-RIDGE_INLINE float widen(F16 h) {                              // by hand: without F16C the compiler calls its runtime library
+RIDGE_INLINE float widen(F16 h) {  // by hand: without F16C the compiler calls its runtime library
   uint32_t u = uint32_t(h.bits & 0x7fff) << 13;
   float x;
   __builtin_memcpy(&x, &u, sizeof x);
-  x *= 0x1p112f;                                               // the exponent's bias; subnormals come out right
+  x *= 0x1p112f;  // the exponent's bias; subnormals come out right
   __builtin_memcpy(&u, &x, sizeof u);
-  if (x >= 65536) u |= 0x7f800000;                             // infinities and NaN
+  if (x >= 65536) u |= 0x7f800000;  // infinities and NaN
   u |= uint32_t(h.bits & 0x8000) << 16;
   __builtin_memcpy(&x, &u, sizeof x);
   return x;
@@ -62,13 +68,21 @@ RIDGE_INLINE F16 narrow_f16(float x) {
   __builtin_memcpy(&bits, &h, sizeof bits);
   return bits;
 }
-RIDGE_INLINE Vec load(const Bf16* p, int n) { return gather(p, n, [](Bf16 x) { return widen(x); }); }
+RIDGE_INLINE Vec load(const Bf16* p, int n) {
+  return gather(p, n, [](Bf16 x) { return widen(x); });
+}
 RIDGE_INLINE Vec load(const Bf16* p) { return load(p, kLanes); }
-RIDGE_INLINE Vec load(const F16* p, int n) { return gather(p, n, [](F16 x) { return widen(x); }); }
+RIDGE_INLINE Vec load(const F16* p, int n) {
+  return gather(p, n, [](F16 x) { return widen(x); });
+}
 RIDGE_INLINE Vec load(const F16* p) { return load(p, kLanes); }
-RIDGE_INLINE Vec load(const int8_t* p, int n) { return gather(p, n, [](int8_t x) { return float(x); }); }
+RIDGE_INLINE Vec load(const int8_t* p, int n) {
+  return gather(p, n, [](int8_t x) { return float(x); });
+}
 RIDGE_INLINE Vec load(const int8_t* p) { return load(p, kLanes); }
-RIDGE_INLINE Vec load(const uint8_t* p, int n) { return gather(p, n, [](uint8_t x) { return float(x); }); }
+RIDGE_INLINE Vec load(const uint8_t* p, int n) {
+  return gather(p, n, [](uint8_t x) { return float(x); });
+}
 RIDGE_INLINE Vec load(const uint8_t* p) { return load(p, kLanes); }
 RIDGE_INLINE void store(Bf16* p, Vec a, int n) {
   for (int i = 0; i < n; ++i) p[i] = narrow_bf16(a.v[i]);
@@ -94,13 +108,13 @@ RIDGE_INLINE Vec sqrt(Vec a) {
   for (int i = 0; i < kLanes; ++i) a.v[i] = __builtin_sqrtf(a.v[i]);
   return a;
 }
-RIDGE_INLINE Vec round(Vec a) {                                // |a| < 2^22: beside 1.5 * 2^23 a float has no fraction
+RIDGE_INLINE Vec round(Vec a) {  // |a| < 2^22: beside 1.5 * 2^23 a float has no fraction
   const Floats magic = broadcast(12582912.0f).v;
   return {(a.v + magic) - magic};
 }
 
 // Two steps of half the exponent, so that each factor is a normal number and a subnormal result is rounded once.
-RIDGE_INLINE Vec times_power_of_2(Vec a, Vec n) {              // n whole, |n| <= 252; where n is NaN so is a, and any factor will do
+RIDGE_INLINE Vec times_power_of_2(Vec a, Vec n) {  // n whole, |n| <= 252; where n is NaN so is a, and any factor will do
   const Words whole = __builtin_convertvector(select({n.v == n.v}, n, zero()).v, Words), half = whole >> 1;
   return {a.v * Floats((half + 127) << 23) * Floats((whole - half + 127) << 23)};
 }

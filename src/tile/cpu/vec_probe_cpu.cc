@@ -8,8 +8,10 @@ namespace {
 template <Vec (*F)(Vec)>
 void map(const float* x, float* y, int64_t n) {
   each_vec(n, [&](int64_t i, int lanes) {
-    if (lanes == kLanes) store(y + i, F(load(x + i)));
-    else store(y + i, F(load(x + i, lanes)), lanes);
+    if (lanes == kLanes)
+      store(y + i, F(load(x + i)));
+    else
+      store(y + i, F(load(x + i, lanes)), lanes);
   });
 }
 
@@ -70,8 +72,8 @@ Vec gelu_tanh_of(Vec x) { return gelu_tanh(x); }
 }  // namespace
 
 extern const VecProbe vec_probe{
-    kLanes,    map<exp_of>, map<sigmoid_of>, map<silu_of>, map<tanh_of>, map<gelu_of>, map<gelu_tanh_of>,
-    halves<Bf16>, halves<F16>, bytes, sum, largest, sums, choose,
+    kLanes,       map<exp_of>, map<sigmoid_of>, map<silu_of>, map<tanh_of>, map<gelu_of>, map<gelu_tanh_of>,
+    halves<Bf16>, halves<F16>, bytes,           sum,          largest,      sums,         choose,
 };
 
 }  // namespace ridge::RIDGE_ISA

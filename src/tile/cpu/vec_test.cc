@@ -47,7 +47,7 @@ double gelu_tanh_truth(double x) { return x / (1 + std::exp(-2 * std::sqrt(2 / s
 
 TEST_P(VecTest, ElementaryFunctionsKeepTheirStatedErrors) {
   const VecProbe& p = probe();
-  EXPECT_LT(worst(p.exp, exp_truth, -87.3f, 88.7f, 0), 3);     // half units of the last place
+  EXPECT_LT(worst(p.exp, exp_truth, -87.3f, 88.7f, 0), 3);  // half units of the last place
   EXPECT_LT(worst(p.exp, exp_truth, -1, 1, 0), 3);
   EXPECT_LT(worst(p.sigmoid, sigmoid_truth, -87, 40, 0), 6);
   EXPECT_LT(worst(p.silu, silu_truth, -87, 40, 1e-37), 6);
@@ -57,7 +57,7 @@ TEST_P(VecTest, ElementaryFunctionsKeepTheirStatedErrors) {
   EXPECT_LT(worst(p.gelu, gelu_truth, -5, -1, 0), 24);
   EXPECT_LT(worst(p.gelu_tanh, gelu_tanh_truth, -1, 12, 1e-30), 8);
   EXPECT_LT(worst(p.gelu_tanh, gelu_tanh_truth, -5, -1, 0), 48);
-  EXPECT_LT(worst(p.gelu, gelu_truth, -40, 40, 1), 40);        // absolute in the far tail, relative elsewhere
+  EXPECT_LT(worst(p.gelu, gelu_truth, -40, 40, 1), 40);  // absolute in the far tail, relative elsewhere
 }
 
 TEST_P(VecTest, ExpOfSubnormalResultsAndSpecialValues) {
@@ -66,9 +66,12 @@ TEST_P(VecTest, ExpOfSubnormalResultsAndSpecialValues) {
   probe().exp(x.data(), y.data(), int64_t(x.size()));
   for (size_t i = 0; i + 1 < x.size(); ++i) {
     const float truth = float(std::exp(double(x[i])));
-    if (truth < 1e-37f) EXPECT_LE(std::fabs(y[i] - truth), 1.5e-45f) << x[i];
-    else if (std::isinf(truth)) EXPECT_EQ(y[i], truth) << x[i];
-    else EXPECT_NEAR(y[i], truth, 3e-7f * truth) << x[i];
+    if (truth < 1e-37f)
+      EXPECT_LE(std::fabs(y[i] - truth), 1.5e-45f) << x[i];
+    else if (std::isinf(truth))
+      EXPECT_EQ(y[i], truth) << x[i];
+    else
+      EXPECT_NEAR(y[i], truth, 3e-7f * truth) << x[i];
   }
   EXPECT_TRUE(std::isnan(y.back()));
 }
@@ -93,7 +96,8 @@ TEST_P(VecTest, SixteenBitFloatsRoundToNearestEven) {
     for (uint32_t low : {0u, 1u, 0x7fffu, 0x8000u, 0x8001u, 0xffffu}) x.push_back(std::bit_cast<float>(h << 16 | low));
   for (uint32_t h = 0; h < 0x7c00; ++h) {
     const float a = f32_from_f16(uint16_t(h)), b = f32_from_f16(uint16_t(h + 1));
-    for (float y : {a, (a + b) / 2, std::nextafter((a + b) / 2, a), std::nextafter((a + b) / 2, b)}) x.push_back(y), x.push_back(-y);
+    for (float y : {a, (a + b) / 2, std::nextafter((a + b) / 2, a), std::nextafter((a + b) / 2, b)})
+      x.push_back(y), x.push_back(-y);
   }
   const int64_t n = int64_t(x.size());
   std::vector<uint16_t> bits(n);
