@@ -5,7 +5,7 @@ Both count model evaluations only (no tokenisation, no sampling), on the same nu
 attention on and off and its better median counts. Prints a Markdown table; --ledger also writes rows to that file.
 Needs a Python with llama-cpp-python built for this machine (CMAKE_ARGS=-DGGML_NATIVE=ON).
 
-usage: llama_cpp.py build/cpu/ridgeline MODEL.gguf [-p 512] [-n 128] [-d 0] [-r 5] [-t 2] [--ledger FILE]
+usage: beside_llama_cpp.py build/cpu/ridgeline MODEL.gguf [-p 512] [-n 128] [-d 0] [-r 5] [-t 2] [--ledger FILE]
 """
 import argparse
 import datetime
