@@ -4,7 +4,14 @@
 
 #include "model/model.h"
 
-#define RIDGE_MODELS(model) model(llama) model(qwen2) model(qwen3) /* end of list */
+// An entry a line, whatever clang-format thinks.
+// clang-format off
+#define RIDGE_MODELS(model) \
+  model(llama) \
+  model(qwen2) \
+  model(qwen3) \
+  /* end of list */
+// clang-format on
 
 namespace ridge {
 

@@ -4,11 +4,31 @@
 
 #include "ops/op.h"
 
-#define RIDGE_OPS(op)                                                                                                     \
-  op(gemm) op(rms_norm) op(rms_norm_backward) op(layer_norm) op(layer_norm_backward) op(glu) op(glu_backward) op(softmax) \
-      op(softmax_backward) op(embed) op(embed_backward) op(accumulate) op(linear_cross_entropy)                           \
-          op(linear_cross_entropy_backward) op(adamw) op(attention) op(attention_backward) op(rope) op(rope_backward)     \
-              op(sample) /* end of list */
+// An entry a line, whatever clang-format thinks.
+// clang-format off
+#define RIDGE_OPS(op) \
+  op(gemm) \
+  op(rms_norm) \
+  op(rms_norm_backward) \
+  op(layer_norm) \
+  op(layer_norm_backward) \
+  op(glu) \
+  op(glu_backward) \
+  op(softmax) \
+  op(softmax_backward) \
+  op(embed) \
+  op(embed_backward) \
+  op(accumulate) \
+  op(linear_cross_entropy) \
+  op(linear_cross_entropy_backward) \
+  op(adamw) \
+  op(attention) \
+  op(attention_backward) \
+  op(rope) \
+  op(rope_backward) \
+  op(sample) \
+  /* end of list */
+// clang-format on
 
 namespace ridge {
 

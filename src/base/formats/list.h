@@ -2,4 +2,13 @@
 // to gemm and embed, to `plan`'s bytes and to the round-trip tests.
 #pragma once
 
-#define RIDGE_FORMATS(format) format(q4_0) format(q4_1) format(q8_0) format(q4_k) format(q6_k)
+// An entry a line, whatever clang-format thinks.
+// clang-format off
+#define RIDGE_FORMATS(format) \
+  format(q4_0) \
+  format(q4_1) \
+  format(q8_0) \
+  format(q4_k) \
+  format(q6_k) \
+  /* end of list */
+// clang-format on
