@@ -19,10 +19,11 @@ namespace {
 Result<DType> type_named(const std::string& name) {
   for (DType t : {DType::f32, DType::f16, DType::bf16})
     if (name == name_of(t)) return t;
-  for (int t = 0; t < int(DType::count); ++t)
-    if (const Format* f = format_of(DType(t)); f && f == format_named(name.c_str())) return DType(t);
-  return usage_error("--type " + name +
-                     " is no type of weights; this build knows f32, f16, bf16, q8_0, q4_0, q4_1, q4_k and q6_k.");
+  for (DType t : block_types())
+    if (format_of(t) == format_named(name.c_str())) return t;
+  std::string known = "f32, f16, bf16";
+  for (DType t : block_types()) known += std::string(", ") + name_of(t);
+  return usage_error("--type " + name + " is no type of weights; this build knows " + known + ".");
 }
 
 Result<Machine> machine_of(const PlanVerb& o, int threads) {

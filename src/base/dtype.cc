@@ -15,10 +15,15 @@ namespace {
 #define RIDGE_ENTRY(name) &name##_format,
 constexpr const Format* kFormats[] = {RIDGE_FORMATS(RIDGE_ENTRY)};
 #undef RIDGE_ENTRY
+#define RIDGE_TYPE(name) DType::name,
+constexpr DType kBlockTypes[] = {RIDGE_FORMATS(RIDGE_TYPE)};
+#undef RIDGE_TYPE
 constexpr int kPlainTypes = int(DType::u8) + 1;
 }  // namespace
 
 const Format* format_of(DType type) { return is_block(type) ? kFormats[int(type) - kPlainTypes] : nullptr; }
+
+std::span<const DType> block_types() { return kBlockTypes; }
 
 const Format* format_named(const char* name) {
   for (const Format* f : kFormats)

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "base/format.h"
 #include "ops/call.h"
 #include "ops/sampler.h"
 #include "ops/shapes.h"
@@ -51,7 +52,7 @@ std::vector<Case<Embed>> Embed::cases() {
       {"model_smollm2_decode", Suite::model, plain(1, 1000, 576, DType::f32, DType::f32)},
       {"model_smollm2_prefill", Suite::model, plain(512, 4000, 576, DType::f32, DType::f32)},
   };
-  for (DType t : {DType::q8_0, DType::q4_0, DType::q4_1, DType::q4_k, DType::q6_k}) {
+  for (DType t : block_types()) {
     all.push_back({fmt::format("smoke_{}", name_of(t)), Suite::smoke, plain(6, 13, 512, t, DType::f32)});
     all.push_back({fmt::format("edge_{}_bf16", name_of(t)), Suite::edge, plain(6, 13, 768, t, DType::bf16)});
   }

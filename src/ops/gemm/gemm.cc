@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include "base/format.h"
 #include "ops/accumulate/accumulate.h"
 #include "ops/call.h"
 #include "ops/glu/glu.h"
@@ -215,7 +216,9 @@ std::vector<Case<Gemm>> Gemm::cases() {
                      .act = Activation::silu};
        }},
   };
-  for (DType w : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0, DType::q4_1, DType::q4_k, DType::q6_k}) {
+  std::vector<DType> weights = {DType::f32, DType::f16, DType::bf16};
+  weights.insert(weights.end(), block_types().begin(), block_types().end());
+  for (DType w : weights) {
     const std::string name = name_of(w);
     all.push_back({"smoke_one_row_" + name, Suite::smoke, plain({1, 48, 512}, w, DType::f32)});
     all.push_back({"edge_tails_" + name, Suite::edge, plain({37, 39, 512}, w, DType::f32)});
