@@ -173,9 +173,14 @@ void stream(const GemmTask& t, int64_t item) {
   finish(t, 0, t.m, col, cols, sums[0], t.gate.data ? sums[1] : nullptr, kStreamCols);
 }
 
+bool reads(DType type) {
+  return with_reader(type, [](auto) {});
+}
+
 }  // namespace
 
 extern const GemmCpu gemm_cpu =
-    kOwnWidth ? GemmCpu{panel_scratch, panel_pack_items, panel_pack, panel_items, panel, widen, stream_items, stream} : GemmCpu{};
+    kOwnWidth ? GemmCpu{panel_scratch, panel_pack_items, panel_pack, panel_items, panel, widen, stream_items, stream, reads}
+              : GemmCpu{};
 
 }  // namespace ridge::RIDGE_ISA

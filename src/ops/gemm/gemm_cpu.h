@@ -26,6 +26,7 @@ struct GemmCpu {
   void (*widen)(const GemmTask&);  // a to dense f32 rows in scratch; for an a that is not f32 and dense
   int64_t (*stream_items)(const GemmTask&);
   void (*stream)(const GemmTask&, int64_t item);
+  bool (*reads)(DType);  // in registers (tile/cpu/decode.h); panels take any format
 };
 
 constexpr int kMostStreamRows = 8;

@@ -16,8 +16,8 @@ CpuMatrix matrix(const View& v) {
   if (!v) return {};
   const int64_t row = v.rank == 1 ? 0 : v.strides[0];
   if (is_block(v.type) && v.strides[1] != 1)
-    return {reinterpret_cast<uint8_t*>(v.data), v.type, 0, bytes_of(v.type, v.strides[1])};
-  if (is_block(v.type)) return {reinterpret_cast<uint8_t*>(v.data), v.type, bytes_of(v.type, row), 0};
+    return {reinterpret_cast<uint8_t*>(v.data), v.type, 0, bytes_of(v.type, v.strides[1]), format_of(v.type)};
+  if (is_block(v.type)) return {reinterpret_cast<uint8_t*>(v.data), v.type, bytes_of(v.type, row), 0, format_of(v.type)};
   return {reinterpret_cast<uint8_t*>(v.data), v.type, row * size_of(v.type), v.strides[v.rank - 1] * size_of(v.type)};
 }
 
@@ -49,6 +49,7 @@ bool whole_blocks(const View& w) {
   };
   return lies(1, 0) || lies(0, 1);
 }
+bool in_registers(const View& w) { return !w || !is_block(w.type) || gemm_cpu(Isa::portable).reads(w.type); }
 bool readable(const View& w) { return !w || is_block(w.type) || f32_or_less(w); }
 
 Verdict common(const Args& g) {
@@ -72,12 +73,16 @@ Verdict takes_tiles(const Args& g) {
     return {"m <= 8: half of a tile's rows would be empty, and the weights are read once either way"};
   if (!along_rows(g.a) || !along_rows(g.b) || !along_rows(g.gate))
     return {"tiles are filled along rows of a and of the weights: they must be dense"};
+  if (!in_registers(g.b) || !in_registers(g.gate))
+    return {"tiles are filled from registers, and this weight format has no reader there"};
   return {};
 }
 
 Verdict takes_stream(const Args& g) {
   if (Verdict v = common(g); !v) return v;
   if (g.a.dims[0] > kMostStreamRows) return {"m > 8: streaming would decode the weights again for every 8 rows of a"};
+  if (!in_registers(g.b) || !in_registers(g.gate))
+    return {"streams decode in registers, and this weight format has no reader there"};
   if (!along_rows(g.b) || !along_rows(g.gate)) return {"weights are streamed along their rows: the rows must be dense"};
   return {};
 }

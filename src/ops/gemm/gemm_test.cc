@@ -1,9 +1,13 @@
 // gemm beyond what its contract's cases say.
 #include <gtest/gtest.h>
 
+#include "base/arena.h"
+#include "base/format.h"
 #include "check/check_op.h"
 #include "check/grad_op.h"
+#include "ops/gemm/gemm_cpu.h"
 #include "ops/list.h"
+#include "ops/sampler.h"
 
 namespace ridge {
 namespace {
@@ -18,6 +22,40 @@ class GemmTest : public testing::TestWithParam<Isa> {
 TEST_P(GemmTest, RowsKeepTheContract) {
   const CheckReport r = check_op(*find_op("gemm"), {.suite = Suite::edge, .row_filter = isa_name(GetParam()), .isa = GetParam()});
   EXPECT_TRUE(r.ok()) << to_text(r);
+}
+
+// What a format is on its first day: no type that decode.h knows. Panels then decode it through its own functions, to the same bits.
+TEST_P(GemmTest, FormatsWithoutAReaderGoThroughTheirDecoder) {
+  const GemmCpu& cpu = gemm_cpu(GetParam());
+  if (!cpu.reads) GTEST_SKIP() << "panels of this level are those of the level below";
+  EXPECT_FALSE(cpu.reads(DType::count));
+  Sampler r("unread");
+  for (DType type : block_types()) {
+    const Format& f = *format_of(type);
+    for (bool transposed : {false, true}) {
+      const int64_t m = 5, n = transposed ? 2 * f.block : 39, k = transposed ? 37 : 5 * f.block;
+      const View a = r.normal({m, k}, DType::f32), b = transposed ? r.normal({k, n}, type) : r.normal({n, k}, type);
+      Arena scratch(cpu.panel_scratch(m, k));
+      char* const packed = scratch.raw(scratch.size());
+      auto product = [&](DType read_as) {
+        const int64_t row = bytes_of(type, b.strides[0]);
+        const View c = r.out({m, n}, DType::f32);
+        GemmTask t{.m = m,
+                   .n = n,
+                   .k = k,
+                   .a = {reinterpret_cast<uint8_t*>(a.data), DType::f32, k * 4, 4},
+                   .b = {reinterpret_cast<uint8_t*>(b.data), read_as, transposed ? 0 : row, transposed ? row : 0, &f},
+                   .c = {reinterpret_cast<uint8_t*>(c.data), DType::f32, n * 4, 4},
+                   .scale = 1,
+                   .act = Activation::none,
+                   .scratch = packed};
+        for (int64_t i = 0; i < cpu.panel_pack_items(t); ++i) cpu.panel_pack(t, i);
+        for (int64_t i = 0; i < cpu.panel_items(t); ++i) cpu.panel(t, i);
+        return std::vector<float>(c.as<float>(), c.as<float>() + m * n);
+      };
+      EXPECT_EQ(product(DType::count), product(type)) << f.name << (transposed ? " transposed" : "");
+    }
+  }
 }
 
 TEST(Gemm, ToleranceRejectsWhatIsWrong) {

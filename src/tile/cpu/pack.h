@@ -1,5 +1,6 @@
 // Rows of any type and stride to f32 strips: [k][width], where the rows lie side by side, so that a micro-kernel reads both of its
-// operands in one direction. Rows beyond the matrix are zeros. Decoding happens here, once for all rows of the other operand.
+// operands in one direction. Rows beyond the matrix are zeros. Decoding happens here, once for all rows of the other operand: in
+// registers where decode.h has a reader for the type, else by its format's own decoder.
 #pragma once
 #include "tile/cpu/decode.h"
 #include "tile/cpu/matrix.h"
@@ -11,19 +12,16 @@ namespace {
 // Values decoded before they are turned over: the buffer stays in the first-level cache.
 constexpr int kPackDepth = 256;
 
-template <class W>
-inline void pack_rows(const CpuMatrix& x, int64_t row0, int rows, int64_t k0, int64_t depth, float* strip, int width) {
+// read(r, k, n, to): n values of row r from k on.
+template <class F>
+RIDGE_INLINE void pack_turned(int rows, int64_t depth, float* strip, int width, F&& read) {
   alignas(64) float block[kLanes][kPackDepth];
   for (int from = 0; from < width; from += kLanes)
     for (int64_t k = 0; k < depth; k += kPackDepth) {
       const int here = depth - k < kPackDepth ? int(depth - k) : kPackDepth;
       for (int r = 0; r < kLanes; ++r) {
         if (from + r < rows) {
-          each_group<W>(
-              W::span(x.data + (row0 + from + r) * x.row, (k0 + k) / kGroup),
-              here, [&](int64_t g, GroupVecs & w) __attribute__((always_inline)) {
-                for (int v = 0; v < kGroupVecs; ++v) store(&block[r][g * kGroup + v * kLanes], w[v]);
-              });
+          read(from + r, k, here, block[r]);
         } else {
           for (int i = 0; i < here; i += kLanes) store(&block[r][i], zero());
         }
@@ -35,6 +33,18 @@ inline void pack_rows(const CpuMatrix& x, int64_t row0, int rows, int64_t k0, in
         for (int r = 0; r < kLanes && i + r < here; ++r) store(strip + (k + i + r) * width + from, t[r]);
       }
     }
+}
+
+template <class W>
+inline void pack_rows(const CpuMatrix& x, int64_t row0, int rows, int64_t k0, int64_t depth, float* strip, int width) {
+  pack_turned(
+      rows, depth, strip, width, [&](int r, int64_t k, int n, float* to) __attribute__((always_inline)) {
+        each_group<W>(
+            W::span(x.data + (row0 + r) * x.row, (k0 + k) / kGroup),
+            n, [&](int64_t g, GroupVecs & w) __attribute__((always_inline)) {
+              for (int v = 0; v < kGroupVecs; ++v) store(to + g * kGroup + v * kLanes, w[v]);
+            });
+      });
 }
 
 // Rows that are neighbours in memory (a transposed view): every k is a run of them.
@@ -84,6 +94,24 @@ inline void pack_block_runs(const CpuMatrix& x, int64_t row0, int rows, int64_t 
     }
 }
 
+// A block format without a reader, its blocks along rows or (transposed) across them.
+inline void pack_decoded(const CpuMatrix& x, int64_t row0, int rows, int64_t k0, int64_t depth, float* strip, int width) {
+  const Format& f = *x.format;
+  if (!x.step)
+    return pack_turned(rows, depth, strip, width, [&](int r, int64_t k, int n, float* to) {
+      f.decode(x.data + (row0 + r) * x.row + (k0 + k) / f.block * f.bytes, to, n);
+    });
+  float values[kPackDepth];
+  for (int64_t k = 0; k < depth; ++k) {
+    int r = 0;
+    while (r < rows) {
+      f.decode(x.data + (k0 + k) * x.step + (row0 + r) / f.block * f.bytes, values, f.block);
+      for (int64_t i = (row0 + r) % f.block; i < f.block && r < rows; ++i) strip[k * width + r++] = values[i];
+    }
+    while (r < width) strip[k * width + r++] = 0;
+  }
+}
+
 template <class W>
 struct ElementOf {
   using T = void;
@@ -95,7 +123,7 @@ struct ElementOf<Plain<U>> {
 
 // strip[k][r] = x[row0 + r][k0 + k] for k < depth, r < width. k0 is a multiple of kPackDepth.
 inline void pack(const CpuMatrix& x, int64_t row0, int rows, int64_t k0, int64_t depth, float* strip, int width) {
-  with_reader(x.type, [&]<class W>(W) {
+  const bool read = with_reader(x.type, [&]<class W>(W) {
     using T = typename ElementOf<W>::T;
     if constexpr (!std::is_void_v<T>) {
       if (x.step != int64_t(sizeof(T))) {
@@ -107,6 +135,7 @@ inline void pack(const CpuMatrix& x, int64_t row0, int rows, int64_t k0, int64_t
     }
     pack_rows<W>(x, row0, rows, k0, depth, strip, width);
   });
+  if (!read) pack_decoded(x, row0, rows, k0, depth, strip, width);
 }
 
 }  // namespace
