@@ -291,7 +291,7 @@ TEST_F(BadInput, MachineFiles) {
   refused(plan(put("m.json", "{\"name\": \"x\", \"dram_read\": -1, \"launch_s\": 0}")), 3, {"m.json", "dram_read"});
   refused(plan(put("m.json", "{\"name\": \"x\", \"dram_reed\": 1}")), 3, {"m.json", "dram_reed"});
   refused(ridgeline({"plan", path, "--type", "q4_0"}), 2, {"--type"});
-  refused(ridgeline({"plan", hf() + "/config.json", "--type", "q3_x"}), 2, {"q3_x", "q4_k"});
+  refused(ridgeline({"plan", hf() + "/config.json", "--type", "q3_x"}), 2, {"q3_x", "Q4_K"});
 }
 
 // A machine file in the cache that is broken costs a warning and the nominal values, never the answer.
