@@ -120,7 +120,7 @@ void multiply_panel(const char* w, const char* x0, const char* x1, int64_t depth
     tile_load<0>(sums, kRow), tile_load<2>(sums + kHalf, kRow);
     if (two) tile_load<1>(sums + kTileRows, kRow), tile_load<3>(sums + kHalf + kTileRows, kRow);
   }
-  const auto products = [] __attribute__((always_inline)) {
+  const auto products = []() __attribute__((always_inline)) {
     tile_multiply<0, 4, 6>(), tile_multiply<2, 5, 6>();
     if (two) tile_multiply<1, 4, 7>(), tile_multiply<3, 5, 7>();
   };

@@ -116,6 +116,9 @@ void stream_block(const uint8_t* a, int64_t a_row, int64_t depth, const CpuMatri
       for (int r = 0; r < kRows; ++r) {
         at[r] = W::span(row[r], from);
         scales[r].read(at[r], here);
+        // The same place of the rows after these: the hardware's own prefetch stops at each short row, and decoding then waits.
+        for (int64_t line = 0; line < W::span(nullptr, W::kSpan) - W::span(nullptr, 0); line += 64)
+          __builtin_prefetch(at[r] + kRows * b.row + line);
       }
       for (int g = 0; g < here; g += W::kPeriod)
         unrolled<W::kPeriod>([&](auto i) __attribute__((always_inline)) {

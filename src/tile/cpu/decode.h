@@ -136,22 +136,28 @@ RIDGE_INLINE void nibble_group(const uint8_t* bytes, float d, float m, GroupVecs
 
 struct ReadQ4_0 : Blocks32<18> {
   struct Scales {
-    alignas(16) float d[4];
+    alignas(32) float d[4], minus_8d[4];
     RIDGE_INLINE void read(const uint8_t* at, int groups) {
 #if defined(__AVX512F__)
       const __m512i words =
           _mm512_maskz_loadu_epi16(__mmask32((uint64_t(1) << 9 * groups) - 1), at);  // 4 groups: 64 bytes hold the scales
       const __m512i picked = _mm512_permutexvar_epi16(_mm512_set1_epi64(27LL << 48 | 18LL << 32 | 9LL << 16), words);
-      _mm_store_ps(d, _mm_cvtph_ps(_mm512_castsi512_si128(picked)));
+      const __m128 all = _mm_cvtph_ps(_mm512_castsi512_si128(picked));
+      _mm_store_ps(d, all);
+      _mm_store_ps(minus_8d, _mm_mul_ps(all, _mm_set1_ps(-8)));
 #else
-      for (int g = 0; g < groups; ++g) d[g] = read_f16(at + 18 * g);
+      for (int g = 0; g < groups; ++g) {
+        d[g] = read_f16(at + 18 * g);
+        minus_8d[g] = -8 * d[g];
+      }
 #endif
       keep_in_memory(d);
+      keep_in_memory(minus_8d);
     }
   };
   template <int>
   RIDGE_INLINE static void group(const uint8_t* at, int g, const Scales& s, GroupVecs& w) {
-    nibble_group(at + 18 * g + 2, s.d[g], -8 * s.d[g], w);
+    nibble_group(at + 18 * g + 2, s.d[g], s.minus_8d[g], w);
   }
 };
 

@@ -8,9 +8,9 @@ namespace {
 using Lanes = float __attribute__((vector_size(4 * kLanes)));
 
 // Lane pairs of (a, b) from their lower halves: a0 b0 a1 b1 ...; from the upper halves for `upper`.
-template <bool upper>
-RIDGE_INLINE Lanes interleave(Lanes a, Lanes b) {
-  constexpr int o = upper ? kLanes / 2 : 0, n = kLanes;
+template <bool upper, class V>
+RIDGE_INLINE V interleave(V a, V b) {  // V is Lanes: a parameter, so that the other widths are not compiled
+  constexpr int n = sizeof(V) / 4, o = upper ? n / 2 : 0;
   if constexpr (n == 4) return __builtin_shufflevector(a, b, o, n + o, o + 1, n + o + 1);
   if constexpr (n == 8) return __builtin_shufflevector(a, b, o, n + o, o + 1, n + o + 1, o + 2, n + o + 2, o + 3, n + o + 3);
   if constexpr (n == 16)
