@@ -1,10 +1,14 @@
 // gemm beyond what its contract's cases say.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "base/arena.h"
 #include "base/format.h"
 #include "check/check_op.h"
 #include "check/grad_op.h"
+#include "ops/call.h"
+#include "ops/gemm/gemm.h"
 #include "ops/gemm/gemm_cpu.h"
 #include "ops/list.h"
 #include "ops/sampler.h"
@@ -65,6 +69,30 @@ TEST(Gemm, ToleranceRejectsWhatIsWrong) {
 TEST(Gemm, GradientsAgreeWithDifferences) {
   const GradReport r = grad_op(*find_op("gemm"), {.elements = 6, .case_flops = 2e7});
   EXPECT_TRUE(r.ok()) << to_text(r);
+}
+
+// The tolerance of a row that declares bf16 would pass one product of rounded operands; the parts promise 2^-15 of every term.
+TEST(Gemm, TilesKeepTheLowParts) {
+  if (active_isa() < Isa::amx) GTEST_SKIP() << "this machine has no amx";
+  Sampler r("low parts");
+  Runtime runtime(1);
+  Arena acts(1 << 20);
+  Ctx x(Mode::run, runtime, acts);
+  for (DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_1}) {
+    const Gemm::Args g{
+        .a = r.normal({33, 576}, DType::f32), .b = r.normal({40, 576}, type, 0.05), .c = r.out({33, 40}, DType::f32)};
+    ASSERT_STREQ(pick<Gemm>(runtime, g).name, "panel_amx");
+    gemm(x, g);
+    for (int64_t i = 0; i < 33; ++i)
+      for (int64_t j = 0; j < 40; ++j) {
+        double truth = 0, sizes = 0;
+        for (int64_t k = 0; k < 576; ++k) {
+          truth += g.a.get(i, k) * g.b.get(j, k);
+          sizes += std::fabs(g.a.get(i, k) * g.b.get(j, k));
+        }
+        ASSERT_LE(std::fabs(g.c.get(i, j) - truth), 0x1p-16 * sizes) << name_of(type) << " " << i << " " << j;
+      }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Isas, GemmTest, testing::Values(Isa::portable, Isa::avx2, Isa::avx512, Isa::amx),
