@@ -29,8 +29,8 @@ Status turn(const Loaded& l, Runner& runner, Conversation& c) {
   Result<std::vector<Answer>> answers = answer(l, runner, {request}, times, [](size_t, const std::string& text) { say(text); });
   if (!answers) return answers.status();
   const Answer& a = answers->front();
+  if (a.finish == Finish::cancelled) clear_interrupt();  // one that comes after the answer is the prompt's
   say(a.finish == Finish::cancelled ? " [stopped]\n\n" : a.finish == Finish::length ? " [the limit of tokens]\n\n" : "\n\n");
-  clear_interrupt();
   c.messages.push_back({"assistant", a.text});
   return {};
 }

@@ -11,13 +11,25 @@
 #include <sys/wait.h>
 #include <termios.h>
 #include <unistd.h>
+#include <utmp.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <utility>
 
 #include "app/interrupt.h"
 #include "app/line_editor.h"
+
+// This program's poll can do something at the last moment before it waits.
+static void (*before_poll)() = nullptr;
+extern "C" int poll(pollfd* files, nfds_t n, int ms) {
+  if (auto* act = std::exchange(before_poll, nullptr)) act();
+  const timespec limit{ms / 1000, ms % 1000 * 1'000'000L};
+  return ppoll(files, n, ms < 0 ? nullptr : &limit, nullptr);
+}
 
 namespace ridge {
 namespace {
@@ -38,6 +50,10 @@ void write_file(const std::string& path, const std::string& text) {
   ASSERT_NE(f, nullptr) << path;
   fwrite(text.data(), 1, text.size(), f);
   fclose(f);
+}
+
+void make_folder(const std::string& path) {
+  ASSERT_TRUE(mkdir(path.c_str(), 0700) == 0 || errno == EEXIST) << path;  // --gtest_repeat meets it again
 }
 
 std::string read_file(const std::string& path) {
@@ -159,7 +175,7 @@ TEST(ChatCommands, SavingFailsWithoutTouchingWhatIsThere) {
   EXPECT_EQ(answer_to(c, "/load "), "/load takes a file.");
   EXPECT_THAT(answer_to(c, "/save " + folder() + "/no/such/folder/x.json"), HasSubstr("/no/such/folder/x.json"));
   const std::string path = folder() + "/taken";
-  ASSERT_EQ(mkdir(path.c_str(), 0700), 0);
+  make_folder(path);
   EXPECT_THAT(answer_to(c, "/save " + path), Not(HasSubstr("Saved")));
   struct stat info {};
   EXPECT_TRUE(stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode));
@@ -223,23 +239,34 @@ TEST(ChatCommands, FilesThatAreNoConversationAreRefusedWithAReason) {
   _exit(0);
 }
 
-// A session on a terminal: each step is typed when the text before it has appeared.
+// A session on a terminal: each step is typed when the text before it has appeared. `early`, a line at least, is typed before there
+// is an editor, while the terminal itself edits lines.
 struct Typed {
   std::string keys, then;
 };
-std::string on_terminal(const std::string& history, const std::vector<Typed>& steps) {
-  int terminal = -1;
+std::string on_terminal(const std::string& history, const std::vector<Typed>& steps, const std::string& early = "") {
+  int terminal = -1, inside = -1;
+  EXPECT_EQ(openpty(&terminal, &inside, nullptr, nullptr, nullptr), 0);
+  termios t{};
+  tcgetattr(inside, &t);
+  t.c_iflag |= IUTF8;  // as real terminals are
+  tcsetattr(inside, TCSANOW, &t);
+  EXPECT_EQ(write(terminal, early.data(), early.size()), ssize_t(early.size()));
+  for (auto lines = std::count(early.begin(), early.end(), '\n'); lines > 0;) {  // once its last line is echoed, all was taken
+    char c = 0;
+    if (read(terminal, &c, 1) != 1) return "no echo";
+    lines -= c == '\n';
+  }
   fflush(stdout);
-  const pid_t child = forkpty(&terminal, nullptr, nullptr, nullptr);
+  const pid_t child = fork();
   if (child == 0) {
-    termios t{};
-    tcgetattr(STDIN_FILENO, &t);
-    t.c_iflag |= IUTF8;  // as real terminals are: keys typed before the editor reads count too
-    tcsetattr(STDIN_FILENO, TCSANOW, &t);
+    close(terminal);
+    login_tty(inside);
     setenv("TERM", "xterm", 1);
     setenv("HOME", folder().c_str(), 1);  // nobody's .editrc
     talk(history);
   }
+  close(inside);
   std::string all;
   size_t seen = 0;
   const auto until = [&](const std::string& text) {
@@ -260,7 +287,7 @@ std::string on_terminal(const std::string& history, const std::vector<Typed>& st
   for (const Typed& step : steps) {
     EXPECT_EQ(write(terminal, step.keys.data(), step.keys.size()), ssize_t(step.keys.size()));
     until(step.then);
-    if (step.then.starts_with('<') && step.then != "<left>") until("\n> ");  // a Ctrl-C before the prompt would be of the answer
+    if (step.then.starts_with('<') && step.then != "<left>") until("\n> ");
   }
   kill(child, SIGKILL);  // no effect on one that has left
   int status = 0;
@@ -321,6 +348,14 @@ TEST(LineEditor, ATerminalEditsUtf8AndRemembersAcrossSessions) {
   on_terminal(history, {{"\x1b[A\n", "<y>"}, {"\x04", "<left>"}});
 }
 
+// Ctrl-D typed during an answer is a zero by the time the editor reads it.
+TEST(LineEditor, KeysTypedBeforeThePromptCount) {
+  const std::string history = folder() + "/early/history";
+  on_terminal(history, {{"", "<early>"}, {"", "<Güße>"}, {"", "<left>"}},
+              "early\nGrü\x7f\x7füße\n\x04"
+              "unread\n");
+}
+
 TEST(LineEditor, CtrlCClearsTheLineAndASecondOneLeaves) {
   const std::string history = folder() + "/interrupted/history";
   on_terminal(history,
@@ -339,9 +374,37 @@ TEST(LineEditor, AHistoryThatCannotBeKeptIsAWarning) {
   write_file(folder() + "/file", "not a folder");
   EXPECT_THAT(on_terminal(folder() + "/file/history", {{"a\n", "<a>"}, {"\x1b[A\n", "<a>"}, {"\x04", "<left>"}}),
               HasSubstr("no history is kept"));
-  ASSERT_EQ(mkdir((folder() + "/occupied").c_str(), 0700), 0);
-  ASSERT_EQ(mkdir((folder() + "/occupied/history").c_str(), 0700), 0);
+  make_folder(folder() + "/occupied");
+  make_folder(folder() + "/occupied/history");
   EXPECT_THAT(on_terminal(folder() + "/occupied/history", {{"a\n", "<a>"}, {"\x04", "<left>"}}), HasSubstr("could not be kept"));
+}
+
+// A Ctrl-C that comes after the look at the flag and before the wait ends that wait; so does one that came long before.
+TEST(LineEditor, NoCtrlCIsLostBeforeAWait) {
+  int in[2];
+  ASSERT_EQ(pipe(in), 0);
+  fflush(stdout);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(in[0], STDIN_FILENO);  // both ends stay open: no input, and no end of it
+    signal(SIGALRM, SIG_DFL);
+    alarm(30);
+    catch_interrupts();
+    LineEditor editor("");
+    std::string message;
+    for (int i = 0; i < 100; ++i) {
+      if (i % 2)
+        raise(SIGINT);
+      else
+        before_poll = [] { raise(SIGINT); };
+      if (editor.read(message) != LineEditor::Event::interrupted || interrupted()) _exit(1);
+    }
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  close(in[0]), close(in[1]);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 TEST(LineEditor, TheHistoryLivesWhereTheDesktopSaysStateLives) {

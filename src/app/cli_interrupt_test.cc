@@ -9,13 +9,13 @@ using testing::Not;
 
 // Hours of answer: nothing ends it but a signal.
 const TinyOptions kEndless{.context = 1 << 20, .eos = -1};
-const Words kLong = {"-p", "the hen", "-n", "1000000", "-c", "1000000", "-s", "1", "-t", "2"};
+const Words kLong = {"-n", "1000000", "-c", "1000000", "-s", "1", "-t", "2"};
 
 class Interrupt : public Cli {
  protected:
   std::string endless() const { return tiny(kEndless); }
   Words long_run(Words more = {}) const {
-    Words words = {"run", endless()};
+    Words words = {"run", endless()};  // the prompt comes from standard input
     words.insert(words.end(), kLong.begin(), kLong.end());
     words.insert(words.end(), more.begin(), more.end());
     return words;
@@ -23,7 +23,7 @@ class Interrupt : public Cli {
 };
 
 TEST_F(Interrupt, DuringAnAnswerItsTextIsFlushedAndTheLastLinePrinted) {
-  Program p(long_run(), {});
+  Program p(long_run({"-p", "the hen"}), {});
   ASSERT_TRUE(p.printed(200));
   p.send(SIGINT);
   const Outcome r = p.wait();
@@ -34,8 +34,10 @@ TEST_F(Interrupt, DuringAnAnswerItsTextIsFlushedAndTheLastLinePrinted) {
 }
 
 TEST_F(Interrupt, DuringAnAnswerJsonIsStillOneDocument) {
-  Program p(long_run({"--json"}), {});
-  p.idles();
+  Program p(long_run({"--json"}), {.ask = true});
+  p.say("the hen");
+  ASSERT_TRUE(p.taken());
+  p.end_input();
   usleep(300'000);  // well into the answer, or before it: both must end alike
   p.send(SIGINT);
   const Outcome r = p.wait();
@@ -50,7 +52,7 @@ TEST_F(Interrupt, DuringAnAnswerJsonIsStillOneDocument) {
 }
 
 TEST_F(Interrupt, TwiceEndsAtOnce) {
-  Program p(long_run(), {});
+  Program p(long_run({"-p", "the hen"}), {});
   ASSERT_TRUE(p.printed(200));
   p.send(SIGINT), p.send(SIGINT), usleep(1000), p.send(SIGINT);
   EXPECT_EQ(p.wait().code, 130);
@@ -59,8 +61,7 @@ TEST_F(Interrupt, TwiceEndsAtOnce) {
 TEST_F(Interrupt, WhileThePromptIsTyped) {
   Program p({"run", endless(), "-t", "1"}, {.ask = true});
   p.say("the h");
-  p.idles();
-  usleep(20'000);
+  ASSERT_TRUE(p.taken());
   p.send(SIGINT);
   const Outcome r = p.wait();
   EXPECT_EQ(r.code, 130) << r.err;
@@ -70,9 +71,11 @@ TEST_F(Interrupt, WhileThePromptIsTyped) {
 // The ceilings of a new machine are measured while a model is loaded, three seconds: Ctrl-C then leaves no answer and no half file.
 TEST_F(Interrupt, DuringLoad) {
   const std::string fresh = at("fresh");
-  Program p(long_run(), {.environment = {{"XDG_CACHE_HOME", fresh}}});
-  p.idles();
-  usleep(100'000);
+  Program p(long_run(), {.environment = {{"XDG_CACHE_HOME", fresh}}, .ask = true});
+  p.say("the hen");
+  ASSERT_TRUE(p.taken());
+  p.end_input();
+  usleep(100'000);  // wherever it is by then
   p.send(SIGINT);
   const Outcome r = p.wait();
   EXPECT_EQ(r.code, 130) << r.err;
@@ -83,7 +86,8 @@ TEST_F(Interrupt, DuringLoad) {
 TEST_F(Interrupt, OtherVerbsEndWithTheCodeOfAShell) {
   for (const Words& words : {Words{"score", tiny(), "-"}, Words{"tokenize", tiny(), "-"}}) {
     Program p(words, {.ask = true});
-    p.idles();
+    p.say("the hen");
+    ASSERT_TRUE(p.taken());
     p.send(SIGINT);
     const Outcome r = p.wait();
     EXPECT_EQ(r.code, 130);
@@ -104,7 +108,7 @@ TEST_F(Interrupt, BenchKeepsTheRowsItHas) {
 
 TEST_F(Interrupt, AReaderThatLeavesEndsTheProgramQuietly) {
   for (bool ignored : {false, true}) {
-    Program p(long_run(), {.ignore_pipe = ignored});
+    Program p(long_run({"-p", "the hen"}), {.ignore_pipe = ignored});
     ASSERT_TRUE(p.printed(50));
     p.close_output();
     const Outcome r = p.wait();
@@ -117,6 +121,28 @@ TEST_F(Interrupt, AReaderThatLeavesEndsTheProgramQuietly) {
 }
 
 // ---- chat
+
+TEST_F(Interrupt, InChatItStopsTheAnswerAlone) {
+  for (bool terminal : {false, true}) {
+    SCOPED_TRACE(terminal ? "terminal" : "pipe");
+    Program p({"chat", endless(), "-n", "1000000", "-c", "1000000", "-s", "1", "-t", "2"},
+              {.environment = {{"TERM", "xterm"}, {"HOME", at("home")}}, .ask = true, .terminal = terminal});
+    const auto interrupt = [&] { terminal ? p.say("\x03") : p.send(SIGINT); };
+    ASSERT_TRUE(!terminal || p.printed("> "));
+    p.say("the hen\n");
+    ASSERT_TRUE(p.printed(400)) << "a prompt, its echo and much of an answer";
+    interrupt();
+    ASSERT_TRUE(p.printed("[stopped]"));
+    interrupt();
+    ASSERT_TRUE(p.printed("Ctrl-C again")) << "at the prompt, or just before it";
+    p.say("/show\n");
+    ASSERT_TRUE(p.printed("messages            2"));
+    p.say("/bye\n");
+    const Outcome r = p.wait();
+    EXPECT_EQ(r.code, 0) << r.err;
+    EXPECT_EQ(r.err, "");
+  }
+}
 
 TEST_F(Interrupt, ChatAnswersOverAPipe) {
   Program p({"chat", tiny(), "-n", "5", "-s", "1", "-t", "1"}, {.ask = true});

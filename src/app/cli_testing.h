@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -42,6 +43,7 @@ class Program {
     std::string out_file;                            // stdout goes there
     bool ask = false;                                // stdin stays open for say(); otherwise it is empty
     bool ignore_pipe = false;                        // started by a parent that ignores SIGPIPE
+    bool terminal = false;                           // stdin and stdout are a terminal of its own; say() types
   };
   static constexpr double kLimit = 100;  // seconds: sanitizer builds on busy machines are slow
 
@@ -51,7 +53,9 @@ class Program {
     posix_spawn_file_actions_t files;
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_adddup2(&files, in[0], 0);
-    if (o.out_file.empty())
+    if (o.terminal)
+      open_terminal(files);
+    else if (o.out_file.empty())
       posix_spawn_file_actions_adddup2(&files, out[1], 1);
     else
       posix_spawn_file_actions_addopen(&files, 1, o.out_file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
@@ -63,7 +67,7 @@ class Program {
     sigemptyset(&pipe_signal);
     if (!o.ignore_pipe) sigaddset(&pipe_signal, SIGPIPE);
     posix_spawnattr_setsigdefault(&attributes, &pipe_signal);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+    posix_spawnattr_setflags(&attributes, short(POSIX_SPAWN_SETSIGDEF | (o.terminal ? POSIX_SPAWN_SETSID : 0)));
     words.insert(words.begin(), RIDGE_BINARY);
     Words variables;
     for (char** e = environ; *e; ++e)
@@ -73,7 +77,11 @@ class Program {
     posix_spawn_file_actions_destroy(&files);
     posix_spawnattr_destroy(&attributes);
     close(in[0]), close(out[1]), close(err[1]);
-    in_ = in[1], out_ = out[0], err_ = err[0];
+    err_ = err[0];
+    if (o.terminal)
+      close(in[1]), close(out[0]);
+    else
+      in_ = in[1], out_ = out[0];
     if (!o.ask) end_input();
   }
   Program(const Program&) = delete;
@@ -91,12 +99,11 @@ class Program {
   bool printed(size_t bytes) {
     return read_until([&] { return r_.out.size() >= bytes; });
   }
-  void idles() const {  // waits until it waits: for input, or for its threads
-    for (char state = 'R'; state != 'S' && seconds() < kLimit; usleep(2000)) {
-      char text[512] = {};
-      std::ifstream("/proc/" + std::to_string(pid_) + "/stat").read(text, sizeof text - 1);
-      if (const char* name_end = strrchr(text, ')')) state = name_end[2];
-    }
+  // Waits until the program has taken all that was said: then it is past its start, and what it does with it comes next.
+  bool taken() const {
+    for (int unread = 1; seconds() < kLimit; usleep(500))
+      if (ioctl(in_, FIONREAD, &unread) == 0 && unread == 0) return true;
+    return false;
   }
 
   const Outcome& wait() {
@@ -120,6 +127,14 @@ class Program {
     for (std::string& w : words) list.push_back(w.data());
     list.push_back(nullptr);
     return list;
+  }
+  // The leader of a session that opens a terminal is its owner: Ctrl-C reaches it.
+  void open_terminal(posix_spawn_file_actions_t& files) {
+    in_ = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    if (in_ < 0 || grantpt(in_) || unlockpt(in_)) abort();
+    out_ = fcntl(in_, F_DUPFD_CLOEXEC, 0);
+    posix_spawn_file_actions_addopen(&files, 0, ptsname(in_), O_RDWR, 0);
+    posix_spawn_file_actions_adddup2(&files, 0, 1);
   }
   static void shut(int& fd) {
     if (fd >= 0) close(fd);

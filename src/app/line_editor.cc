@@ -2,7 +2,6 @@
 #include "app/line_editor.h"
 
 #include <histedit.h>
-#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,10 +19,12 @@ namespace ridge {
 
 struct LineEditor::State {
   EditLine* editor = nullptr;  // null: no terminal
+  FILE* screen = nullptr;      // the editor's own stdout: a Ctrl-C may cut off its drawing, and that is no failed write of ours
   History* history = nullptr;
   HistEvent event{};
   std::string file;
   const char* prompt = "> ";
+  std::string unread;  // without a terminal: what was read beyond the last line
 };
 
 namespace {
@@ -53,14 +54,11 @@ bool save_history(History* lines, const std::string& file) {
 int read_key(EditLine*, wchar_t* key) {
   std::mbstate_t state{};
   for (;;) {
-    pollfd input{STDIN_FILENO, POLLIN, 0};
-    const int ready = poll(&input, 1, 50);  // ms: a Ctrl-C that comes before the poll is seen this late at worst
-    if (interrupted()) return errno = EINTR, -1;
-    if (ready <= 0) continue;
     char byte;
-    const ssize_t n = ::read(STDIN_FILENO, &byte, 1);
-    if (n < 0 && errno == EINTR) continue;
+    const ssize_t n = read_or_interrupt(STDIN_FILENO, &byte, 1);
     if (n <= 0) return int(n);
+    // NOTE: a Ctrl-D that is typed while the terminal still reads whole lines (during an answer) arrives as a zero.
+    if (byte == 0) byte = 4;
     const size_t length = std::mbrtowc(key, &byte, 1, &state);
     if (length == size_t(-2)) continue;     // the character goes on
     if (length == size_t(-1)) *key = L'?';  // not UTF-8
@@ -78,7 +76,9 @@ LineEditor::LineEditor(const std::string& history_file) : state_(new State) {
   if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) return;
   use_utf8();
   State& s = *state_;
-  s.editor = el_init("ridgeline", stdin, stdout, stderr);
+  s.screen = fdopen(dup(STDOUT_FILENO), "w");
+  if (!s.screen) return;  // plain lines then
+  s.editor = el_init("ridgeline", stdin, s.screen, stderr);
   s.history = history_init();
   history(s.history, &s.event, H_SETSIZE, kHistoryLength);
   history(s.history, &s.event, H_SETUNIQUE, 1);
@@ -109,34 +109,52 @@ LineEditor::~LineEditor() {
       log_warn("the history of this conversation could not be kept in {}: {}", state_->file, strerror(errno));
     history_end(state_->history);
     el_end(state_->editor);
+    fclose(state_->screen);
   }
   delete state_;
 }
 
-bool LineEditor::read_line(const char* prompt, std::string& line, Event& why_not) {
+// Ctrl-C here is over once it is told; one that came between the answer and the prompt counts.
+LineEditor::Event LineEditor::read_line(const char* prompt, std::string& line) {
   line.clear();
-  clear_interrupt();
-  if (!state_->editor) {
-    clearerr(stdin);  // an interrupted read leaves its mark
-    for (int c; (c = getchar()) != EOF && c != '\n';) line.push_back(char(c));
-    why_not = interrupted() ? Event::interrupted : Event::end;
-    const bool more = !interrupted() && (!feof(stdin) || !line.empty());
-    if (line.ends_with('\r')) line.pop_back();
-    return more;
-  }
-  state_->prompt = prompt;
-  int n = 0;
-  errno = 0;  // or an earlier Ctrl-C would be seen in the Ctrl-D after it
-  const char* got = el_gets(state_->editor, &n);
-  if (!got || n <= 0) {
-    why_not = interrupted() || errno == EINTR ? Event::interrupted : Event::end;
-    el_reset(state_->editor);
-    fputc('\n', stdout);
-    return false;
-  }
-  line.assign(got, size_t(n));
+  const Event event = interrupted() ? Event::interrupted : state_->editor ? edit_line(prompt, line) : plain_line(line);
+  if (event == Event::interrupted) clear_interrupt();
   while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.pop_back();
-  return true;
+  return event;
+}
+
+LineEditor::Event LineEditor::edit_line(const char* prompt, std::string& line) {
+  EditLine* editor = state_->editor;
+  state_->prompt = prompt;
+  el_set(editor, EL_PREP_TERM, 1);  // before the prompt shows: el_gets shows it first, and keys typed in between would echo twice
+  int n = 0;
+  const char* got = el_gets(editor, &n);
+  if (got && n > 0) return line.assign(got, size_t(n)), Event::message;
+  const Event event = interrupted() ? Event::interrupted : Event::end;
+  el_reset(editor);
+  fputc('\n', stdout);
+  return event;
+}
+
+LineEditor::Event LineEditor::plain_line(std::string& line) {
+  std::string& unread = state_->unread;
+  size_t end;
+  for (size_t seen = 0; (end = unread.find('\n', seen)) == std::string::npos;) {
+    seen = unread.size();
+    char more[1 << 12];
+    const ssize_t n = read_or_interrupt(STDIN_FILENO, more, sizeof more);
+    if (n > 0) {
+      unread.append(more, size_t(n));
+      continue;
+    }
+    line.swap(unread);  // the last line may have no end; that of a Ctrl-C is dropped
+    unread.clear();
+    if (n < 0 && interrupted()) return line.clear(), Event::interrupted;
+    return line.empty() ? Event::end : Event::message;
+  }
+  line = unread.substr(0, end + 1);
+  unread.erase(0, end + 1);
+  return Event::message;
 }
 
 void LineEditor::remember(const std::string& line) {
@@ -146,10 +164,9 @@ void LineEditor::remember(const std::string& line) {
 LineEditor::Event LineEditor::read(std::string& message) {
   message.clear();
   std::string line;
-  Event why_not = Event::end;
   bool fenced = false;
   for (int lines = 0;;) {  // of the message so far; an empty one counts
-    if (!read_line(lines || fenced ? ". " : "> ", line, why_not)) return why_not;
+    if (const Event e = read_line(lines || fenced ? ". " : "> ", line); e != Event::message) return e;
     if (line == "\"\"\"") {
       fenced = !fenced;
       if (!fenced) return Event::message;

@@ -18,7 +18,9 @@ class LineEditor {
 
  private:
   void remember(const std::string& line);
-  bool read_line(const char* prompt, std::string& line, Event& why_not);
+  Event read_line(const char* prompt, std::string& line);
+  Event edit_line(const char* prompt, std::string& line);
+  Event plain_line(std::string& line);
   struct State;
   State* state_;
 };
