@@ -50,16 +50,18 @@ Json to_json(const LedgerLine& l) {
 void print_table(const StepPlan& p, const Machine& machine, const std::string& title) {
   const Ledger& g = p.ledger;
   const double bound = g.bound_s(), predicted = g.predicted_s();
-  std::vector<LedgerLine> lines = g.lines();
-  std::stable_sort(lines.begin(), lines.end(), [](const LedgerLine& a, const LedgerLine& b) { return a.bound_s > b.bound_s; });
+  std::vector<const LedgerLine*> lines;  // the dearest first, equal ones as they come
+  for (const LedgerLine& l : g.lines()) lines.push_back(&l);
+  std::sort(lines.begin(), lines.end(),
+            [](auto* a, auto* b) { return a->bound_s != b->bound_s ? a->bound_s > b->bound_s : a < b; });
   fmt::print("{}\non {}{}\n\n", title, machine.name,
              machine.measured ? "" : " (nominal ceilings: run `ridgeline doctor` once to measure this machine's)");
   fmt::print("{:<22} {:<26} {:<16} {:>5} {:>9} {:>9} {:>9} {:>10} {:>6} {:<12} {:>10}\n", "op", "shape", "row", "calls", "GFLOP",
              "MB read", "MB write", "bound us", "share", "bound by", "predicted");
-  for (const LedgerLine& l : lines)
-    fmt::print("{:<22} {:<26} {:<16} {:>5} {:>9.3f} {:>9.2f} {:>9.2f} {:>10.1f} {:>5.1f}% {:<12} {:>10.1f}\n", l.op, l.shape,
-               l.row, l.count, l.cost.flops() / 1e9, l.cost.bytes_read / 1e6, l.cost.bytes_written / 1e6, l.bound_s * 1e6,
-               100 * l.bound_s / bound, l.bound_by, l.predicted_s * 1e6);
+  for (const LedgerLine* l : lines)
+    fmt::print("{:<22} {:<26} {:<16} {:>5} {:>9.3f} {:>9.2f} {:>9.2f} {:>10.1f} {:>5.1f}% {:<12} {:>10.1f}\n", l->op, l->shape,
+               l->row, l->count, l->cost.flops() / 1e9, l->cost.bytes_read / 1e6, l->cost.bytes_written / 1e6, l->bound_s * 1e6,
+               100 * l->bound_s / bound, l->bound_by, l->predicted_s * 1e6);
   const Cost c = g.cost();
   fmt::print(
       "\nbound {:.3f} ms, predicted {:.3f} ms ({:.0f} % of the bound); {:.2f} GFLOP, {:.1f} MB read of which {:.1f} MB weights, "
@@ -68,8 +70,8 @@ void print_table(const StepPlan& p, const Machine& machine, const std::string& t
       c.bytes_written / 1e6);
   fmt::print("peak memory {} bytes: weights {}, keys and values {}, activations {}, batch {}\n", p.peak_bytes(), p.weight_bytes,
              p.kv_bytes, p.activation_bytes, p.batch_bytes);
-  for (const LedgerLine& l : lines)
-    for (const Refusal& r : l.refused) fmt::print("  {} {} runs {}: {} refused, {}\n", l.op, l.shape, l.row, r.row, r.reason);
+  for (const LedgerLine* l : lines)
+    for (const Refusal& r : l->refused) fmt::print("  {} {} runs {}: {} refused, {}\n", l->op, l->shape, l->row, r.row, r.reason);
 }
 
 }  // namespace
