@@ -1,9 +1,11 @@
-// Any bytes as a GGUF file: the reader accepts or refuses them, and what it accepts can be touched everywhere.
+// Any bytes as a GGUF file: the reader accepts or refuses them, and what it accepts can be touched everywhere. A vocabulary that its
+// metadata make up keeps the promises of every tokenizer.
 #include <cstddef>
 #include <cstdint>
 
 #include "base/check.h"
 #include "io/gguf.h"
+#include "io/tokenizer_load.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace ridge;
@@ -23,5 +25,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string text = to_text(gguf->metadata.to_json());
   // Lenient: two keys may differ in broken UTF-8 only, which the text replaces.
   RIDGE_CHECK(parse_json(text, "fuzz", kModelFileJson).ok(), "metadata as text is JSON");
+  const Result<Tokenizer> tokenizer = tokenizer_from_gguf(*gguf);
+  if (!tokenizer) {
+    RIDGE_CHECK(!tokenizer.status().sentence().empty(), "a refusal has a sentence");
+    return 0;
+  }
+  for (int32_t id : tokenizer->encode("ab <s> A1\n", {.add_bos = true, .add_eos = true, .parse_special = true}))
+    RIDGE_CHECK(id >= 0 && id < tokenizer->size(), "ids are inside the vocabulary");
   return 0;
 }
