@@ -85,6 +85,17 @@ TEST_F(Cli, PromptsOfOneBatchAreAnsweredAsAlone) {
   EXPECT_THAT(r.out, HasSubstr("\n[2] "));
 }
 
+TEST_F(Cli, APromptIsOneTextWhateverItLooksLike) {
+  const std::string model = tiny();
+  for (const char* prompt : {"[the, hen]", "-n", "--help", "a,b", "{}", "%s", " ", "\n"}) {
+    const Json j = json_of({"run", "-p", prompt, model, "-n", "1", "-t", "1"});
+    ASSERT_EQ(j["answers"].size(), 1u) << prompt;
+    EXPECT_EQ(j["answers"][size_t(0)].get_int("prompt_tokens", 0),
+              int64_t(json_of({"tokenize", model, std::string("-p") + prompt})["ids"].size()))
+        << prompt;
+  }
+}
+
 TEST_F(Cli, RunReadsItsPromptFromAFileOrStandardInput) {
   const std::string model = tiny(), file = put("prompt.txt", "the hen");
   const std::string expected = text_of(json_of({"run", model, "-p", "the hen", "-n", "8", "-s", "1", "-t", "1"}));

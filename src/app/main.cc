@@ -43,6 +43,11 @@ void sampling(CLI::App* verb, SamplingOptions& s) {
       ->check(CLI::Range(int64_t(0), INT64_MAX));
 }
 
+// "128,512", as llama-bench takes it; given again it adds.
+void numbers(CLI::App* verb, const char* name, std::vector<int64_t>& list, const char* help) {
+  verb->add_option(name, list, help)->delimiter(',')->allow_extra_args(false)->check(CLI::Range(int64_t(0), int64_t(1) << 24));
+}
+
 void text_input(CLI::App* verb, TextVerb& o) {
   verb->add_option("input", o.input.any, "a file, - for standard input, or the text itself");
   auto* text = verb->add_option_function<std::string>(
@@ -87,7 +92,9 @@ int main(int argc, char** argv) {
   model(v, run, "a GGUF file, or a folder with config.json and safetensors");
   compute(v, run);
   state(v, run);
-  auto* prompt = v->add_option("-p,--prompt", run.prompts, "the prompt; given several times, all are answered in one batch");
+  // A list option of CLI11 also takes the words that follow and reads "[a, b]" as two: not of a prompt.
+  auto* prompt = v->add_option("-p,--prompt", run.prompts, "the prompt; given several times, all are answered in one batch")
+                     ->allow_extra_args(false);
   v->add_option("-f,--file", run.prompt_file, "a file that holds the prompt, - for standard input")->excludes(prompt);
   v->add_option("--system", run.system, "a system message");
   v->add_option("-n,--tokens", run.tokens, "tokens to generate at most")->check(CLI::Range(int64_t(0), int64_t(1) << 24));
@@ -123,15 +130,9 @@ int main(int argc, char** argv) {
   model(v, bench, "a GGUF file, or a folder with config.json and safetensors");
   compute(v, bench);
   v->add_option("--kv-type", bench.kv_type, "type of cached keys and values")->check(CLI::IsMember({"f32", "f16", "bf16"}));
-  v->add_option("-p", bench.prompts, "prefill lengths, comma-separated; 0: none")
-      ->delimiter(',')
-      ->check(CLI::Range(int64_t(0), int64_t(1) << 24));
-  v->add_option("-n", bench.tokens, "tokens to generate, comma-separated; 0: none")
-      ->delimiter(',')
-      ->check(CLI::Range(int64_t(0), int64_t(1) << 24));
-  v->add_option("-d", bench.depths, "tokens in the cache beforehand, comma-separated")
-      ->delimiter(',')
-      ->check(CLI::Range(int64_t(0), int64_t(1) << 24));
+  numbers(v, "-p", bench.prompts, "prefill lengths, comma-separated; 0: none");
+  numbers(v, "-n", bench.tokens, "tokens to generate, comma-separated; 0: none");
+  numbers(v, "-d", bench.depths, "tokens in the cache beforehand, comma-separated");
   v->add_option("-r", bench.repeats, "repeats")->check(CLI::Range(1, 1000));
   v->add_option("-o,--output", bench.output, "md, csv or json")->check(CLI::IsMember({"md", "csv", "json"}));
   v->add_option("--ledger", bench.ledger, "also write the rows to this ledger file");
