@@ -28,9 +28,10 @@ int64_t seed_of(const SamplingOptions& o) {
 
 Result<std::vector<int32_t>> prompt_ids(const Loaded& l, const std::vector<Message>& messages) {
   const Tokenizer& t = *l.tokenizer;
-  if (l.chat_template.empty()) return t.encode(messages.back().content, {.add_bos = t.add_bos()});
+  if (!l.chat_template) return l.chat_template.status();
+  if (l.chat_template->empty()) return t.encode(messages.back().content, {.add_bos = t.add_bos()});
   auto token = [&](int32_t id) { return id < 0 ? std::string() : std::string(t.piece(id)); };
-  Result<std::string> text = render_chat(l.chat_template, messages, {.bos_token = token(t.bos()), .eos_token = token(t.eos())});
+  Result<std::string> text = render_chat(*l.chat_template, messages, {.bos_token = token(t.bos()), .eos_token = token(t.eos())});
   if (!text) return text.status();
   return t.encode(*text, {.add_bos = t.add_bos(), .parse_special = true});
 }

@@ -42,6 +42,7 @@ int chat_verb(const ChatVerb& o) {
   Result<std::unique_ptr<Loaded>> loaded = load(o);
   if (!loaded) return report(loaded.status());
   Loaded& l = **loaded;
+  if (!l.chat_template) return report(l.chat_template.status());
   Result<std::unique_ptr<Runner>> runner =
       Runner::make(l.model, *l.runtime, {.context = o.context, .kv_type = kv_dtype(o.kv_type)});
   if (!runner) return report(runner.status());

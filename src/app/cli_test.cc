@@ -121,6 +121,28 @@ TEST_F(Cli, TheChatTemplateIsUsedUnlessRaw) {
   EXPECT_NE(run({"-p", "hi"}), run({"--raw", "-p", "hi"}));
 }
 
+TEST_F(Cli, AFoldersChatTemplateIsItsFileOrTheDefaultOfItsConfig) {
+  const std::string folder = hf();
+  auto run = [&](Words words) {
+    words.insert(words.begin(), {"run", folder, "-n", "8", "-s", "1", "-t", "1"});
+    return text_of(json_of(words));
+  };
+  const std::string named = run({"--raw", "-p", "<hi>"}), file = run({"--raw", "-p", "[hi]"}), bare = run({"--raw", "-p", "hi"});
+  EXPECT_EQ(run({"-p", "hi"}), bare) << "no template";
+  put("hf/tokenizer_config.json", R"({"chat_template": [{"name": "tool_use", "template": "no"},
+      {"name": "default", "template": "<{{ messages[0].content }}>"}]})");
+  EXPECT_EQ(run({"-p", "hi"}), named);
+  put("hf/chat_template.jinja", "[{{ messages[0].content }}]\n");
+  EXPECT_EQ(run({"-p", "hi"}), file);
+  EXPECT_TRUE(json_of({"info", folder}).get_bool("chat_template", false));
+  unlink((folder + "/chat_template.jinja").c_str());
+  put("hf/tokenizer_config.json", R"({"chat_template": [{"name": "rag", "template": "x"}]})");
+  for (const Words& words : {Words{"run", folder, "-p", "hi", "-t", "1"}, Words{"chat", folder, "-t", "1"}})
+    refused(ridgeline(words), 3, {folder + "/tokenizer_config.json", "\"default\", only rag"});
+  EXPECT_EQ(run({"--raw", "-p", "hi"}), bare) << "--raw needs none";
+  EXPECT_FALSE(json_of({"info", folder}).get_bool("chat_template", true));
+}
+
 TEST_F(Cli, TheModelsEndTokenEndsAnAnswer) {
   const Json free = json_of({"run", tiny(), "-p", "the", "-n", "4", "--temp", "0", "-t", "1"})["answers"][size_t(0)];
   const int32_t first = int32_t(free["ids"][size_t(0)].integer().value_or(-1));

@@ -24,7 +24,9 @@ int info_verb(const InfoVerb& o) {
   Result<Model> model = load_model(*source, {.weights = LoadOptions::Weights::measured});
   if (!model) return report(model.status());
   const Model& m = *model;
-  const std::string tmpl = source->kind == Source::Kind::shape ? "" : load_chat_template(*source);
+  const Result<std::string> chat_template = load_chat_template(*source);
+  if (!chat_template) report(chat_template.status());  // it hinders chat alone
+  const bool has_template = chat_template && !chat_template->empty();
   if (o.json) {
     Json j = Json::object({{"path", o.model},
                            {"family", m.family},
@@ -34,7 +36,7 @@ int info_verb(const InfoVerb& o) {
                            {"vocab", m.vocab},
                            {"context", m.context},
                            {"kv_bytes_per_token", m.kv.bytes_per_token(DType::f16)},
-                           {"chat_template", !tmpl.empty()},
+                           {"chat_template", has_template},
                            {"config", source->config}});
     if (o.tensors) {
       Json& list = j.set("tensors", Json::array());
@@ -49,7 +51,7 @@ int info_verb(const InfoVerb& o) {
   fmt::print(
       "{}\n  parameters      {}\n  weights         {} bytes\n  vocabulary      {}\n  context         {}\n  state a token   {} "
       "bytes (f16)\n  chat template   {}\n",
-      m.label, m.parameters, m.weight_bytes, m.vocab, m.context, m.kv.bytes_per_token(DType::f16), tmpl.empty() ? "none" : "yes");
+      m.label, m.parameters, m.weight_bytes, m.vocab, m.context, m.kv.bytes_per_token(DType::f16), has_template ? "yes" : "none");
   if (o.tensors)
     for (const auto& [name, view] : tensors_of(*source, m)) fmt::print("  {:<50} {}\n", name, to_string(view));
   return 0;

@@ -4,6 +4,7 @@
 
 #include "app/interrupt.h"
 #include "device/topology.h"
+#include "io/chat_template.h"
 #include "io/tokenizer_load.h"
 #include "meter/measure.h"
 #include "model/plan.h"
@@ -22,10 +23,9 @@ Result<std::unique_ptr<Tokenizer>> load_tokenizer(const Source& source) {
   return std::make_unique<Tokenizer>(std::move(*t));
 }
 
-std::string load_chat_template(const Source& source) {
+Result<std::string> load_chat_template(const Source& source) {
   if (source.gguf) return source.gguf->metadata.get_string("tokenizer.chat_template");
-  if (Result<Json> config = read_json(source.path + "/tokenizer_config.json")) return config->get_string("chat_template");
-  return {};
+  return source.kind == Source::Kind::hf ? read_chat_template(source.path) : std::string();
 }
 
 Result<std::unique_ptr<Loaded>> load(const CommonOptions& o) {

@@ -15,7 +15,8 @@ struct Loaded {
   Source source;
   Model model;
   std::unique_ptr<Tokenizer> tokenizer;
-  std::string chat_template;  // empty when the model has none
+  Result<std::string> chat_template =
+      std::string();  // empty when the model has none; what is wrong with it matters to run and chat
   std::unique_ptr<Runtime> runtime;
   Machine machine;
 };
@@ -25,7 +26,7 @@ Result<std::unique_ptr<Loaded>> load(const CommonOptions& o);
 Status refuse_fallbacks(const CommonOptions& o, const Loaded& l);
 std::string list_fallbacks(const Runtime& r);  // a line each; empty when there were none
 Result<std::unique_ptr<Tokenizer>> load_tokenizer(const Source& source);
-std::string load_chat_template(const Source& source);
+Result<std::string> load_chat_template(const Source& source);
 DType kv_dtype(const std::string& name);
 int threads_of(int wanted);  // the default where nothing is wanted
 

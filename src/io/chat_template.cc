@@ -1,7 +1,48 @@
 // See chat_template.h.
 #include "io/chat_template.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "io/mapping.h"
+
 namespace ridge {
+
+namespace {
+
+// [{"name": "default", "template": "..."}, {"name": "tool_use", "template": "..."}]
+Result<std::string> default_of(const Json& list, const std::string& path) {
+  std::string names;
+  for (const Json& entry : list.items()) {
+    const std::string *name = entry["name"].string(), *source = entry["template"].string();
+    if (!name || !source) return unloadable(path + ": an entry of chat_template needs a name and a template, both texts.");
+    if (*name == "default") return *source;
+    names += (names.empty() ? "" : ", ") + *name;
+  }
+  return unloadable(path + ": chat_template has no entry named \"default\", only " + (names.empty() ? "an empty list" : names) +
+                    "; put the one to use into chat_template.jinja.");
+}
+
+}  // namespace
+
+Result<std::string> read_chat_template(const std::string& folder) {
+  std::string path = folder + "/chat_template.jinja";
+  if (struct stat info{}; stat(path.c_str(), &info) == 0) {
+    if (S_ISREG(info.st_mode) && info.st_size == 0) return std::string();
+    const Result<Mapping> file = Mapping::open(path);
+    if (!file) return unloadable(file.status().sentence());
+    return std::string(file->bytes());
+  }
+  path = folder + "/tokenizer_config.json";
+  if (access(path.c_str(), F_OK) != 0) return std::string();
+  const Result<Json> config = read_json(path);
+  if (!config) return unloadable(config.status().sentence());
+  const Json& source = (*config)["chat_template"];
+  if (source.is_null()) return std::string();
+  if (source.is_string()) return *source.string();
+  if (source.is_array()) return default_of(source, path);
+  return unloadable(path + ": chat_template is a text or a list of named ones, not " + source.kind_name() + ".");
+}
 
 jinja::Value value_of(const Json& json) {
   switch (json.kind()) {

@@ -1,5 +1,5 @@
 // Turns a conversation into the text a model was trained on, through the model's own chat template (tokenizer.chat_template of a
-// GGUF file, chat_template of tokenizer_config.json). The variables are those that Hugging Face's apply_chat_template passes.
+// GGUF file, a file or a field of a Hugging Face folder). The variables are those that Hugging Face's apply_chat_template passes.
 #pragma once
 #include <optional>
 #include <string>
@@ -23,6 +23,10 @@ struct ChatOptions {
   Json variables;                    // an object of further ones (enable_thinking, documents, ...), or null
   jinja::Options limits;
 };
+
+// The template of a Hugging Face folder: chat_template.jinja, else chat_template of tokenizer_config.json, where a list names several
+// and the one called "default" is taken. Empty where there is none.
+Result<std::string> read_chat_template(const std::string& folder);
 
 jinja::Value value_of(const Json& json);  // null becomes None
 

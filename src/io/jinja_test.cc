@@ -1,9 +1,12 @@
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <ctime>
 
 #include "base/check.h"
 #include "io/chat_template.h"
+#include "io/test_files.h"
 
 namespace ridge {
 namespace {
@@ -263,6 +266,45 @@ TEST(Jinja, ConversationsNestedTooDeepAreRefused) {
   globals->set("x", v);
   const auto t = jinja::compile("{{ x }}");
   EXPECT_EQ(jinja::render(*t, globals).status().sentence(), "The conversation holds values nested more than 200 deep.");
+}
+
+// ---- where the template of a folder is
+
+using ChatTemplates = Files;
+
+TEST_F(ChatTemplates, AFileWinsOverTheConfigAndDefaultOverTheRest) {
+  EXPECT_EQ(*read_chat_template(folder_), "") << "none at all";
+  const auto config = [&](const char* text) {
+    put("tokenizer_config.json", text);
+    const Result<std::string> t = read_chat_template(folder_);
+    return t ? *t : t.status().sentence().substr(folder_.size() + 1);
+  };
+  EXPECT_EQ(config("{}"), "");
+  EXPECT_EQ(config(R"({"chat_template": null})"), "");
+  EXPECT_EQ(config(R"({"chat_template": "one"})"), "one");
+  EXPECT_EQ(config(R"({"chat_template": [{"name": "tool_use", "template": "t"}, {"name": "default", "template": "d"}]})"), "d");
+  EXPECT_EQ(config(R"({"chat_template": [{"name": "rag", "template": "r"}, {"name": "tool_use", "template": "t"}]})"),
+            "tokenizer_config.json: chat_template has no entry named \"default\", only rag, tool_use; put the one to use into "
+            "chat_template.jinja.");
+  EXPECT_EQ(config(R"({"chat_template": []})"),
+            "tokenizer_config.json: chat_template has no entry named \"default\", only an empty list; put the one to use into "
+            "chat_template.jinja.");
+  for (const char* entry : {"1", "{}", R"({"name": "default"})", R"({"name": "default", "template": 5})", R"({"template": "x"})"})
+    EXPECT_EQ(config((std::string(R"({"chat_template": [)") + entry + "]}").c_str()),
+              "tokenizer_config.json: an entry of chat_template needs a name and a template, both texts.")
+        << entry;
+  EXPECT_EQ(config(R"({"chat_template": 5})"),
+            "tokenizer_config.json: chat_template is a text or a list of named ones, not an integer.");
+  EXPECT_EQ(config("{"), "tokenizer_config.json: line 1, column 2: a quoted member name is missing");
+
+  put("chat_template.jinja", "{{ messages[0].content }}!\n");
+  EXPECT_EQ(*read_chat_template(folder_), "{{ messages[0].content }}!\n");
+  EXPECT_EQ(*render_chat(*read_chat_template(folder_), {{"user", "Hi"}}), "Hi!") << "the file's last newline is no text";
+  put("chat_template.jinja", "");
+  EXPECT_EQ(*read_chat_template(folder_), "");
+  unlink(at("chat_template.jinja").c_str());
+  ASSERT_EQ(mkdir(at("chat_template.jinja").c_str(), 0700), 0);
+  EXPECT_EQ(read_chat_template(folder_).status().code(), Code::unloadable);
 }
 
 }  // namespace
