@@ -7,7 +7,11 @@
 
 namespace ridge {
 
-enum class CpuFloat : uint8_t { f32, f16, bf16 };
+enum class CpuFloat : uint8_t { f32, f16, bf16, q8 };  // q8: Q8_0 blocks, keys and values alone
+
+// A task's rows: their queries and results are on the stack, padded to whole tiles, and meant for half of the second-level cache.
+constexpr int64_t kTaskStateBytes = 512 << 10, kDimPad = 32;
+constexpr int64_t kMostTaskRows = 512;
 
 struct HeadView {  // [tokens, heads, n]
   void* data;
@@ -44,10 +48,13 @@ struct AttentionTask {
 };
 
 struct AttentionCpu {
-  int tile_rows, few_rows, block_keys;                        // rows a tile holds, rows `few` takes, keys of a block
-  void (*tile)(const AttentionCall&, const AttentionTask&);   // up to tile_rows rows, a lane each
+  int few_rows, block_keys;                                   // rows `few` takes, keys of a block
+  void (*flash)(const AttentionCall&, const AttentionTask&);  // as many rows as kTaskStateBytes holds, a lane each
   void (*few)(const AttentionCall&, const AttentionTask&);    // up to few_rows rows, features in the lanes
   void (*merge)(const AttentionCall&, const AttentionTask&);  // the partials that start at task.partial
+};
+struct AttentionTiles {  // what a level with matrix tiles does instead
+  void (*flash)(const AttentionCall&, const AttentionTask&);
 };
 
 // The backward pass. Gradients are f32 and accumulated into.

@@ -9,6 +9,9 @@
 namespace ridge {
 
 RIDGE_ISA_TABLES(AttentionCpu, attention_cpu)
+namespace amx {
+extern const AttentionTiles attention_tiles;
+}
 
 namespace {
 
@@ -16,56 +19,61 @@ Verdict takes(const Attention::Args& a) {
   const int64_t d = a.q.dims[2], dv = a.o.dims[2];
   if (d % 8 != 0 || dv % 8 != 0 || d > kMaxHeadDim || dv > kMaxHeadDim) return {"head dimensions are multiples of 8 up to 256"};
   if (a.k.type != a.v.type) return {"k and v are of one type"};
-  for (const View& v : {a.q, a.k, a.v, a.o})
-    if (!dense_float(v)) return {"q, k, v and o are f32, f16 or bf16 with dense head rows"};
+  if (!dense_float(a.q) || !dense_float(a.o)) return {"q and o are f32, f16 or bf16 with dense head rows"};
+  if (!dense_keys(a.k) || !dense_keys(a.v)) return {"k and v are f32, f16, bf16 or Q8_0 with dense head rows"};
   if (a.lse && a.lse.type != DType::f32) return {"lse is f32"};
   if (a.sinks && a.sinks.type != DType::f32) return {"sinks are f32"};
   return {};
 }
 
-template <Isa isa>
+// By shapes alone: a captured bucket replays with other lengths.
 Verdict takes_few(const Attention::Args& a) {
   const int64_t group = a.q.dims[1] / a.k.dims[1];
-  for (int32_t n : a.segments.lengths->queries)
-    if (n * group > attention_cpu(isa).tile_rows) return {"a segment has more queries than one tile: its keys are not split"};
+  if (a.q.dims[0] * group > a.segments.count() * kSplitRows)
+    return {"the average segment has more rows than those that split keys"};
   return takes(a);
 }
 
-template <Isa isa>
 int64_t workspace(const Attention::Args& a) {
-  const int rows = attention_cpu(isa).tile_rows;
-  return 2 * most_tasks(a, rows) * int64_t(sizeof(AttentionTask)) + most_partials(a, rows) * int64_t(sizeof(float));
+  return 2 * most_tasks(a) * int64_t(sizeof(AttentionTask)) + most_partials(a) * int64_t(sizeof(float));
 }
 
 template <Isa isa>
 void launch(Ctx& x, const Attention::Args& a, char* scratch) {
   const AttentionCpu& cpu = attention_cpu(isa);
+  const auto flash = isa == Isa::amx ? amx::attention_tiles.flash : cpu.flash;
   const AttentionCall c = cpu_call(a);
   const Work work = plan_work(a, cpu, scratch);
   x.pool().parallel(int64_t(work.tasks.size()), [&](int64_t i, int) {
     const AttentionTask& t = work.tasks[size_t(i)];
-    (t.rows <= cpu.few_rows ? cpu.few : cpu.tile)(c, t);
+    (t.rows <= cpu.few_rows ? cpu.few : flash)(c, t);
   });
   x.pool().parallel(int64_t(work.merges.size()), [&](int64_t i, int) { cpu.merge(c, work.merges[size_t(i)]); });
+}
+
+template <Isa isa>
+constexpr Kernel<Attention> row(const char* name, Tier tier, Verdict (*supports)(const Attention::Args&), Speed speed,
+                                DType rounds = DType::f64) {
+  return {name, Place::cpu, isa, tier, supports, launch<isa>, workspace, speed, rounds};
 }
 
 }  // namespace
 
 std::span<const Kernel<Attention>> Attention::kernels() {
-  constexpr auto cpu = Place::cpu;
   constexpr Speed decode{.unit = Unit::fma_f32, .compute = 0.3, .memory = 0.8},
       prefill{.unit = Unit::fma_f32, .compute = 0.5, .memory = 0.8};
+  constexpr Speed tiles{.unit = Unit::matrix_bf16, .compute = 0.2, .memory = 0.8};
   static const Kernel<Attention> rows[] = {
-      {"split_kv_avx512", cpu, Isa::avx512, Tier::fast, takes_few<Isa::avx512>, launch<Isa::avx512>, workspace<Isa::avx512>,
-       decode},
-      {"flash_avx512", cpu, Isa::avx512, Tier::fast, takes, launch<Isa::avx512>, workspace<Isa::avx512>, prefill},
-      {"split_kv_avx2", cpu, Isa::avx2, Tier::fast, takes_few<Isa::avx2>, launch<Isa::avx2>, workspace<Isa::avx2>, decode},
-      {"flash_avx2", cpu, Isa::avx2, Tier::fast, takes, launch<Isa::avx2>, workspace<Isa::avx2>, prefill},
-      {"split_kv_portable", cpu, Isa::portable, Tier::general, takes_few<Isa::portable>, launch<Isa::portable>,
-       workspace<Isa::portable>, decode},
-      {"flash_portable", cpu, Isa::portable, Tier::general, takes, launch<Isa::portable>, workspace<Isa::portable>, prefill},
+      row<Isa::amx>("split_kv_amx", Tier::fast, takes_few, decode, DType::bf16),
+      row<Isa::amx>("flash_amx", Tier::fast, takes, tiles, DType::bf16),
+      row<Isa::avx512>("split_kv_avx512", Tier::fast, takes_few, decode),
+      row<Isa::avx512>("flash_avx512", Tier::fast, takes, prefill),
+      row<Isa::avx2>("split_kv_avx2", Tier::fast, takes_few, decode),
+      row<Isa::avx2>("flash_avx2", Tier::fast, takes, prefill),
+      row<Isa::portable>("split_kv_portable", Tier::general, takes_few, decode),
+      row<Isa::portable>("flash_portable", Tier::general, takes, prefill),
       {.name = "reference",
-       .place = cpu,
+       .place = Place::cpu,
        .isa = Isa::portable,
        .tier = Tier::reference,
        .supports = always<Attention>,

@@ -183,7 +183,7 @@ class AttentionPromises : public testing::TestWithParam<Isa> {
     if (GetParam() > active_isa()) GTEST_SKIP() << "this machine has no " << isa_name(GetParam());
   }
 };
-INSTANTIATE_TEST_SUITE_P(Isas, AttentionPromises, testing::Values(Isa::portable, Isa::avx2, Isa::avx512),
+INSTANTIATE_TEST_SUITE_P(Isas, AttentionPromises, testing::Values(Isa::portable, Isa::avx2, Isa::avx512, Isa::amx),
                          [](const auto& info) { return isa_name(info.param); });
 
 // A ragged batch over one pool of pages, so that the same segment can be asked for alone.
@@ -297,7 +297,7 @@ TEST_P(AttentionPromises, PrefillInChunksIsPrefill) {
         for (int64_t h = 0; h < 6; ++h)
           for (int64_t c = 0; c < 64; ++c) worst = std::max(worst, std::abs(part.o.get(i, h, c) - whole.o.get(from + i, h, c)));
     }
-    EXPECT_LT(worst, 2e-6) << chunk;
+    EXPECT_LT(worst, GetParam() == Isa::amx ? 1e-2 : 2e-6) << chunk;  // tiles round v and the weights to 8 bits
   }
 }
 

@@ -8,7 +8,7 @@
 // (AVX-512). Included by attention's ISA files alone.
 #pragma once
 #include "ops/attention/attention_cpu.h"
-#include "tile/cpu/vec.h"
+#include "tile/cpu/decode.h"
 
 namespace ridge::RIDGE_ISA {
 namespace {
@@ -99,8 +99,35 @@ RIDGE_INLINE void clear(float* p, int64_t n) {  // n is a multiple of kLanes
 RIDGE_INLINE int64_t larger(int64_t a, int64_t b) { return a > b ? a : b; }
 RIDGE_INLINE int64_t smaller(int64_t a, int64_t b) { return a < b ? a : b; }
 
+// Features as tasks keep them: whole tiles of matrix units.
+RIDGE_INLINE int64_t padded_dim(int64_t d) { return (d + kDimPad - 1) / kDimPad * kDimPad; }
+
 // ---- rows of any type
 
+struct Q8 {  // a block of Q8_0
+  uint8_t scale[2];
+  int8_t values[32];
+};
+RIDGE_INLINE float scale_of(const Q8& b) { return read_f16(b.scale); }
+
+// The place of element i, and the values from column c on.
+template <class T>
+RIDGE_INLINE const T* row_at(const void* data, int64_t i) {
+  return static_cast<const T*>(data) + i;
+}
+template <>
+RIDGE_INLINE const Q8* row_at<Q8>(const void* data, int64_t i) {
+  return static_cast<const Q8*>(data) + i / 32;
+}
+template <class T>
+RIDGE_INLINE Vec values(const T* row, int64_t c) {
+  return load(row + c);
+}
+RIDGE_INLINE Vec values(const Q8* row, int64_t c) { return load(row[c / 32].values + c % 32) * broadcast(scale_of(row[c / 32])); }
+
+RIDGE_INLINE void widen_row(const Q8* from, float* to, int64_t n) {  // whole blocks
+  for (int64_t c = 0; c < n; c += kLanes) store(to + c, values(from, c));
+}
 template <class T>
 RIDGE_INLINE void widen_row(const T* from, float* to, int64_t n) {
   each_vec(n, [&](int64_t c, int lanes) {
@@ -116,6 +143,7 @@ RIDGE_INLINE void widen_row(const void* data, CpuFloat type, int64_t offset, flo
     case CpuFloat::f32: return widen_row(static_cast<const float*>(data) + offset, to, n);
     case CpuFloat::f16: return widen_row(static_cast<const F16*>(data) + offset, to, n);
     case CpuFloat::bf16: return widen_row(static_cast<const Bf16*>(data) + offset, to, n);
+    case CpuFloat::q8: return widen_row(row_at<Q8>(data, offset), to, n);
   }
 }
 
@@ -126,6 +154,7 @@ RIDGE_INLINE void store_row(const HeadView& o, int64_t offset, const float* from
       case CpuFloat::f32: return store(static_cast<float*>(o.data) + offset + c, x, lanes);
       case CpuFloat::f16: return store(static_cast<F16*>(o.data) + offset + c, x, lanes);
       case CpuFloat::bf16: return store(static_cast<Bf16*>(o.data) + offset + c, x, lanes);
+      case CpuFloat::q8: return;  // q and o are never in blocks
     }
   });
 }

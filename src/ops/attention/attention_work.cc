@@ -21,6 +21,14 @@ KeyRange seen_by(const Attention::Args& a, int64_t queries, int64_t keys, int64_
   return {a.window > 0 ? std::max<int64_t>(0, first - a.window + 1) : 0, a.causal ? std::max<int64_t>(0, last + 1) : keys};
 }
 
+// Rows of a task, of a segment with `rows` a key head: what the stack holds at most, whole sub-tiles of any level.
+int64_t rows_of_task(const Attention::Args& a, int64_t rows) {
+  auto padded = [](int64_t d) { return ceil_div(d, kDimPad) * kDimPad; };
+  const int64_t most = kTaskStateBytes / (4 * (padded(a.q.dims[2]) + padded(a.o.dims[2])));
+  const int64_t even = ceil_div(ceil_div(rows * a.k.dims[1], kRowTasks), kDimPad) * kDimPad;
+  return std::clamp(even, kSplitRows, std::min(most, kMostTaskRows));
+}
+
 struct Planner {
   const Attention::Args& a;
   const AttentionCpu& cpu;
@@ -28,7 +36,7 @@ struct Planner {
   float* partials;
   int64_t task_count = 0, merge_count = 0;
 
-  // Few rows: one tile against ranges of keys.
+  // Few rows: all of them against ranges of keys.
   void split(AttentionTask t) {
     const int64_t size = split_keys(t.keys, cpu.block_keys), row = a.o.dims[2] + 2;
     const KeyRange seen{t.key_from, t.key_to};
@@ -51,9 +59,10 @@ struct Planner {
                   queries = int64_t(a.segments.cu_seqlens.get(s + 1)) - first, rows = queries * group;
     const bool paged = a.k.rank == 4;
     const int64_t keys = paged ? int64_t(a.segments.kv_lens.get(s)) : queries;
+    const int64_t task = rows_of_task(a, rows);
     for (int64_t kv = 0; kv < a.k.dims[1]; ++kv)
-      for (int64_t r = 0; r < rows; r += cpu.tile_rows) {
-        const int64_t n = std::min<int64_t>(cpu.tile_rows, rows - r);
+      for (int64_t r = 0; r < rows; r += task) {
+        const int64_t n = std::min(task, rows - r);
         const KeyRange seen = seen_by(a, queries, keys, group, r, r + n);
         AttentionTask t{.first_token = first,
                         .queries = queries,
@@ -67,7 +76,7 @@ struct Planner {
                         .rows = int32_t(n),
                         .partials = 1,
                         .partial = nullptr};
-        if (rows <= cpu.tile_rows)
+        if (rows <= kSplitRows)
           split(t);
         else
           tasks[task_count++] = t;
@@ -77,6 +86,13 @@ struct Planner {
 
 }  // namespace
 
+bool dense_keys(const View& v) {
+  if (v.type != DType::q8_0) return dense_float(v);
+  for (int i = 0; i + 1 < v.rank; ++i)
+    if (v.dims[i] > 1 && v.strides[i] % 32 != 0) return false;
+  return v.rows_dense() && v.dims[v.rank - 1] % 32 == 0;
+}
+
 bool dense_float(const View& v) {
   return (v.type == DType::f32 || v.type == DType::f16 || v.type == DType::bf16) && v.rows_dense();
 }
@@ -85,7 +101,8 @@ CpuFloat cpu_float(DType type) {
   switch (type) {
     case DType::f16: return CpuFloat::f16;
     case DType::bf16: return CpuFloat::bf16;
-    default: RIDGE_DCHECK(type == DType::f32, "supports() takes f32, f16 and bf16"); return CpuFloat::f32;
+    case DType::q8_0: return CpuFloat::q8;
+    default: RIDGE_DCHECK(type == DType::f32, "supports() takes f32, f16, bf16 and Q8_0"); return CpuFloat::f32;
   }
 }
 
@@ -115,20 +132,20 @@ AttentionCall cpu_call(const Attention::Args& a) {
           .causal = a.causal};
 }
 
-int64_t most_tasks(const Attention::Args& a, int tile_rows) {
+int64_t most_tasks(const Attention::Args& a) {
   const int64_t group = a.q.dims[1] / a.k.dims[1];
-  return a.k.dims[1] * (a.q.dims[0] * group / tile_rows + kSplits * a.segments.count());
+  return a.k.dims[1] * (a.q.dims[0] * group / kSplitRows + kSplits * a.segments.count());
 }
 
-int64_t most_partials(const Attention::Args& a, int tile_rows) {
+int64_t most_partials(const Attention::Args& a) {
   const int64_t keys = a.k.rank == 4 ? a.pages.table.dims[1] * a.k.dims[2] : a.k.dims[0];
   const int64_t splits = std::min<int64_t>(kSplits, ceil_div(keys, kSplitKeys));
-  const int64_t rows = std::min(a.segments.count() * a.k.dims[1] * tile_rows, a.q.dims[0] * a.q.dims[1]);
+  const int64_t rows = std::min(a.segments.count() * a.k.dims[1] * kSplitRows, a.q.dims[0] * a.q.dims[1]);
   return splits > 1 ? rows * splits * (a.o.dims[2] + 2) : 0;
 }
 
 Work plan_work(const Attention::Args& a, const AttentionCpu& cpu, char* scratch) {
-  const int64_t most = most_tasks(a, cpu.tile_rows);
+  const int64_t most = most_tasks(a);
   AttentionTask* tasks = reinterpret_cast<AttentionTask*>(scratch);
   Planner p{a, cpu, tasks, tasks + most, reinterpret_cast<float*>(tasks + 2 * most)};
   for (int64_t s = 0; s < a.segments.count(); ++s) p.segment(s);

@@ -8,22 +8,25 @@
 
 namespace ridge {
 
-// A segment whose rows of a key head fit one tile is split over its keys, into at most kSplits ranges of at least kSplitKeys:
-// decode has few heads to share among many threads. 256 keys of 64 f32 features are 128 KB to read, some 10 us: far above a
-// task's overhead.
+// A segment with few rows a key head is split over its keys, into at most kSplits ranges of at least kSplitKeys: decode has few heads
+// to share among many threads. 256 keys of 64 f32 features are 128 KB to read, some 10 us: far above a task's overhead.
+// Others are split over their rows, into about kRowTasks tasks of all heads together, of at least kSplitRows rows: each task makes the
+// keys ready to multiply again.
 constexpr int kSplits = 16;
 constexpr int64_t kSplitKeys = 256;
+constexpr int64_t kSplitRows = 64, kRowTasks = 9;
 
 constexpr int64_t kMaxHeadDim = 256;  // what the ISA code's stack holds
 
 bool dense_float(const View& v);  // f32, f16 or bf16, innermost stride 1
+bool dense_keys(const View& v);   // the same, or whole rows of Q8_0 blocks
 CpuFloat cpu_float(DType type);
 HeadView head_view(const View& v);
 AttentionCall cpu_call(const Attention::Args& a);
 
 // Upper bounds by the shapes of the arguments alone, so that scratch is the same for every step of a captured bucket.
-int64_t most_tasks(const Attention::Args& a, int tile_rows);
-int64_t most_partials(const Attention::Args& a, int tile_rows);  // floats
+int64_t most_tasks(const Attention::Args& a);
+int64_t most_partials(const Attention::Args& a);  // floats
 
 struct Work {
   std::span<AttentionTask> tasks;   // largest first

@@ -9,6 +9,8 @@ namespace ridge {
 struct VecProbe {
   int lanes;
   void (*exp)(const float* x, float* y, int64_t n);
+  void (*exp2)(const float* x, float* y, int64_t n);
+  void (*exp2_short)(const float* x, float* y, int64_t n);
   void (*sigmoid)(const float* x, float* y, int64_t n);
   void (*silu)(const float* x, float* y, int64_t n);
   void (*tanh)(const float* x, float* y, int64_t n);

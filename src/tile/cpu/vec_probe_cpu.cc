@@ -1,6 +1,6 @@
 #include "tile/cpu/vec_probe.h"
 
-#include "tile/cpu/vec.h"
+#include "tile/cpu/exp2.h"
 
 namespace ridge::RIDGE_ISA {
 namespace {
@@ -63,6 +63,8 @@ void choose(const float* a, const float* b, float* smaller, float* larger, int64
 }
 
 Vec exp_of(Vec x) { return exp(x); }
+Vec exp2_of(Vec x) { return exp2(x); }
+Vec exp2_short_of(Vec x) { return exp2<4>(x); }
 Vec sigmoid_of(Vec x) { return sigmoid(x); }
 Vec silu_of(Vec x) { return silu(x); }
 Vec tanh_of(Vec x) { return tanh(x); }
@@ -72,8 +74,22 @@ Vec gelu_tanh_of(Vec x) { return gelu_tanh(x); }
 }  // namespace
 
 extern const VecProbe vec_probe{
-    kLanes,       map<exp_of>, map<sigmoid_of>, map<silu_of>, map<tanh_of>, map<gelu_of>, map<gelu_tanh_of>,
-    halves<Bf16>, halves<F16>, bytes,           sum,          largest,      sums,         choose,
+    kLanes,
+    map<exp_of>,
+    map<exp2_of>,
+    map<exp2_short_of>,
+    map<sigmoid_of>,
+    map<silu_of>,
+    map<tanh_of>,
+    map<gelu_of>,
+    map<gelu_tanh_of>,
+    halves<Bf16>,
+    halves<F16>,
+    bytes,
+    sum,
+    largest,
+    sums,
+    choose,
 };
 
 }  // namespace ridge::RIDGE_ISA

@@ -39,6 +39,7 @@ double worst(Map f, double (*truth)(double), float low, float high, double floor
 }
 
 double exp_truth(double x) { return std::exp(x); }
+double exp2_truth(double x) { return std::exp2(x); }
 double sigmoid_truth(double x) { return 1 / (1 + std::exp(-x)); }
 double silu_truth(double x) { return x / (1 + std::exp(-x)); }
 double tanh_truth(double x) { return std::tanh(x); }
@@ -49,6 +50,9 @@ TEST_P(VecTest, ElementaryFunctionsKeepTheirStatedErrors) {
   const VecProbe& p = probe();
   EXPECT_LT(worst(p.exp, exp_truth, -87.3f, 88.7f, 0), 3);  // half units of the last place
   EXPECT_LT(worst(p.exp, exp_truth, -1, 1, 0), 3);
+  EXPECT_LT(worst(p.exp2, exp2_truth, -125, 100, 0), 3);
+  EXPECT_LT(worst(p.exp2, exp2_truth, -1, 1, 0), 3);
+  EXPECT_LT(worst(p.exp2_short, exp2_truth, -125, 100, 0), 52);
   EXPECT_LT(worst(p.sigmoid, sigmoid_truth, -87, 40, 0), 6);
   EXPECT_LT(worst(p.silu, silu_truth, -87, 40, 1e-37), 6);
   EXPECT_LT(worst(p.tanh, tanh_truth, -12, 12, 1e-30), 6);
@@ -74,6 +78,20 @@ TEST_P(VecTest, ExpOfSubnormalResultsAndSpecialValues) {
       EXPECT_NEAR(y[i], truth, 3e-7f * truth) << x[i];
   }
   EXPECT_TRUE(std::isnan(y.back()));
+}
+
+TEST_P(VecTest, Exp2OfSmallResultsAndSpecialValues) {
+  const std::vector<float> x = {-kInf, -1e30f, -200, -150, -148.9f, -140, -127, -1e-10f, 0, -0.0f, 1, 8, 127, kNan};
+  std::vector<float> y(x.size()), less(x.size());
+  probe().exp2(x.data(), y.data(), int64_t(x.size()));
+  probe().exp2_short(x.data(), less.data(), int64_t(x.size()));
+  for (size_t i = 0; i + 1 < x.size(); ++i) {
+    const float truth = float(std::exp2(double(x[i])));
+    EXPECT_NEAR(y[i], truth, 2e-7f * truth + 1.5e-45f) << x[i];
+    EXPECT_NEAR(less[i], truth, 4e-6f * truth + 1.5e-45f) << x[i];
+    if (x[i] < -151 || x[i] == std::round(x[i])) { EXPECT_EQ(y[i], truth) << x[i]; }
+  }
+  EXPECT_TRUE(std::isnan(y.back()) && std::isnan(less.back()));
 }
 
 TEST_P(VecTest, ActivationsAtTheEnds) {
