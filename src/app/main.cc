@@ -164,11 +164,14 @@ int main(int argc, char** argv) {
       ->required()
       ->check(CLI::IsMember({"list", "check", "grad", "bench", "why"}));
   v->add_option("op", op.op, "an operator (default: all)");
-  v->add_option("--case", op.case_filter, "cases whose name contains this");
-  v->add_option("--row,--kernel", op.row, "rows whose name contains this");
-  v->add_option("--suite", op.suite, "smoke, edge, model or fuzz; each includes those before it")
+  v->add_option("--case", op.case_filter, "the case of this name, or all whose name contains it");
+  v->add_option("--row,--kernel", op.row, "rows whose name contains this (check, bench, why)");
+  v->add_option("--suite", op.suite, "smoke, edge, model or fuzz; check and grad take those before it too (default: edge, model)")
       ->check(CLI::IsMember({"smoke", "edge", "model", "fuzz"}));
-  v->add_option("-t,--threads", op.threads, "threads")->check(CLI::Range(1, 1024));
+  v->add_option("-t,--threads", op.threads, "threads (default: 2 to check, 1 for grad, else what this machine offers)")
+      ->check(CLI::Range(1, 1024));
+  v->add_option("--seconds", op.seconds, "bench: of timing for each row; check: of large cases in all")
+      ->check(CLI::Range(0.0, 1e6));
   v->add_option("--ledger", op.ledger, "bench: also write the rows to this ledger file");
   v->add_flag("--json", op.json, "print one JSON document (docs/json.md)");
   v->callback([&] { code = run_op_verb(op); });

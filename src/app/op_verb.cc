@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <vector>
 
 #include "check/bench_op.h"
@@ -25,6 +26,8 @@ const char* tier_name(Tier t) {
   return names[int(t)];
 }
 
+constexpr const char* kSuites[] = {"smoke", "edge", "model", "fuzz"};
+
 struct Output {  // one of the two is filled
   std::string text;
   Json json = Json::array();
@@ -43,19 +46,21 @@ Json failures_json(const std::vector<Failure>& failures) {
   return all;
 }
 
-void list_op(const OpInfo& op, bool json, Output& out) {
+void list_op(const OpInfo& op, const OpVerb& v, Output& out) {
   const std::vector<RowInfo> rows = op.rows();
-  const size_t cases = op.cases().size();
-  if (!json) {
-    out.text += fmt::format("{:<24} {} operands, {} cases, {}\n", op.name, op.operands.size(), cases,
+  if (!v.json) {
+    out.text += fmt::format("{:<24} {} operands, {} cases, {}\n", op.name, op.operands.size(), op.cases().size(),
                             op.vjp ? "differentiable" : "no backward pass");
     for (const RowInfo& r : rows)
       out.text += fmt::format("  {:<24} {:<5} {:<9} {}\n", r.name, place_name(r.place), isa_name(r.isa), tier_name(r.tier));
+    if (!v.op.empty())
+      for (const CaseInfo& c : op.cases()) out.text += fmt::format("  case {:<5}  {}\n", kSuites[int(c.suite)], c.name);
     return;
   }
   Json& j = out.json.push(Json::object());
   j.set("op", op.name);
-  j.set("cases", cases);
+  Json& named = j.set("cases", Json::array());
+  for (const CaseInfo& c : op.cases()) named.push(Json::object({{"case", c.name}, {"suite", kSuites[int(c.suite)]}}));
   j.set("differentiable", op.vjp != nullptr);
   Json& list = j.set("rows", Json::array());
   for (const RowInfo& r : rows) {
@@ -67,10 +72,11 @@ void list_op(const OpInfo& op, bool json, Output& out) {
   }
 }
 
-Json json_of(const CheckReport& r) {
+Json json_of(const CheckReport& r, int threads) {
   Json j = Json::object();
   j.set("op", r.op);
   j.set("ok", r.ok());
+  j.set("threads", threads);
   j.set("cases", r.cases);
   j.set("skipped", r.skipped);
   j.set("runs", r.runs);
@@ -89,27 +95,34 @@ Json json_of(const CheckReport& r) {
 }
 
 // With a filter only what it names is run; without one the tolerances are tried too.
-void check(const OpInfo& op, const OpVerb& v, Suite suite, const Runtime& runtime, Output& out) {
-  const CheckOptions options{
-      .suite = suite, .case_filter = v.case_filter, .row_filter = v.row, .budget_s = v.seconds, .isa = runtime.isa};
+void check(const OpInfo& op, const OpVerb& v, std::optional<Suite> suite, const Runtime& runtime, Output& out) {
+  CheckOptions options{.suite = suite.value_or(Suite::fuzz),
+                       .case_filter = v.case_filter,
+                       .row_filter = v.row,
+                       .budget_s = v.seconds,
+                       .isa = runtime.isa};
+  if (v.threads > 0) options.threads = v.threads;
   CheckReport r = check_op(op, options);
   if (v.case_filter.empty() && v.row.empty())
     for (Failure& f : check_rejections(op, options)) r.failures.push_back(std::move(f));
   out.failures += int(r.failures.size());
   if (v.json)
-    out.json.push(json_of(r));
+    out.json.push(json_of(r, options.threads));
   else
     out.text += to_text(r);
 }
 
-void grad(const OpInfo& op, const OpVerb& v, const Runtime& runtime, Output& out) {
-  const GradReport r = grad_op(op, {.case_filter = v.case_filter, .isa = runtime.isa});
+void grad(const OpInfo& op, const OpVerb& v, std::optional<Suite> suite, const Runtime& runtime, Output& out) {
+  GradOptions options{.suite = suite.value_or(Suite::fuzz), .case_filter = v.case_filter, .isa = runtime.isa};
+  if (v.threads > 0) options.threads = v.threads;
+  const GradReport r = grad_op(op, options);
   out.failures += int(r.failures.size());
   if (!v.json) return void(out.text += to_text(r));
   Json& j = out.json.push(Json::object());
   j.set("op", r.op);
   j.set("differentiable", r.differentiable);
   j.set("ok", r.ok());
+  j.set("threads", options.threads);
   Json& lines = j.set("gradients", Json::array());
   for (const GradLine& l : r.lines) {
     Json& line = lines.push(Json::object());
@@ -131,7 +144,8 @@ Json times_json(const Times& t) {
   return j;
 }
 
-Status bench(const OpInfo& op, const OpVerb& v, Suite suite, Runtime& runtime, const Machine& machine, Output& out) {
+Status bench(const OpInfo& op, const OpVerb& v, std::optional<Suite> suite, Runtime& runtime, const Machine& machine,
+             Output& out) {
   BenchOptions options{.suite = suite, .case_filter = v.case_filter, .row_filter = v.row, .reference = !v.row.empty()};
   if (v.seconds > 0) options.seconds = v.seconds;
   const BenchReport r = bench_op(op, options, runtime, machine);
@@ -152,8 +166,10 @@ Status bench(const OpInfo& op, const OpVerb& v, Suite suite, Runtime& runtime, c
   return v.ledger.empty() ? Status() : update_ledger(v.ledger, rows);
 }
 
-void why(const OpInfo& op, const OpVerb& v, const Runtime& runtime, const Machine& machine, Output& out) {
-  const std::vector<WhyCase> cases = why_op(op, v.case_filter, runtime, machine);
+void why(const OpInfo& op, const OpVerb& v, std::optional<Suite> suite, const Runtime& runtime, const Machine& machine,
+         Output& out) {
+  const std::vector<WhyCase> cases =
+      why_op(op, {.suite = suite, .case_filter = v.case_filter, .row_filter = v.row}, runtime, machine);
   if (!v.json) return void(out.text += to_text(op.name, cases));
   for (const WhyCase& c : cases) {
     Json& j = out.json.push(Json::object());
@@ -176,12 +192,32 @@ void why(const OpInfo& op, const OpVerb& v, const Runtime& runtime, const Machin
   }
 }
 
-Result<Suite> suite_named(const std::string& name, Suite otherwise) {
-  if (name.empty()) return otherwise;
-  constexpr const char* names[] = {"smoke", "edge", "model", "fuzz"};
+// The suite asked for, else what suits the action; none where a case is named: it may be of any.
+Result<std::optional<Suite>> suite_of(const OpVerb& v) {
   for (int i = 0; i < 4; ++i)
-    if (name == names[i]) return Suite(i);
-  return usage_error("there is no suite \"" + name + "\": choose smoke, edge, model or fuzz.");
+    if (v.suite == kSuites[i]) return {Suite(i)};
+  if (!v.suite.empty()) return usage_error("there is no suite \"" + v.suite + "\": choose smoke, edge, model or fuzz.");
+  if (!v.case_filter.empty()) return std::optional<Suite>();
+  return {v.action == "bench" || v.action == "why" ? Suite::model : Suite::edge};
+}
+
+// What is not given to an action has no effect on it, so it is refused there.
+struct OptionUse {
+  const char* name;
+  bool given;
+  const char* actions;
+};
+Status refuse_useless(const OpVerb& v) {
+  const OptionUse uses[] = {{"--case", !v.case_filter.empty(), "check, grad, bench, why"},
+                            {"--row", !v.row.empty(), "check, bench, why"},
+                            {"--suite", !v.suite.empty(), "check, grad, bench, why"},
+                            {"--threads", v.threads > 0, "check, grad, bench, why"},
+                            {"--seconds", v.seconds > 0, "check, bench"},
+                            {"--ledger", !v.ledger.empty(), "bench"}};
+  for (const OptionUse& u : uses)
+    if (u.given && std::string(u.actions).find(v.action) == std::string::npos)
+      return usage_error(fmt::format("`ridgeline op {}` has no use for {}; it is for {}.", v.action, u.name, u.actions));
+  return {};
 }
 
 Result<std::vector<const OpInfo*>> ops_named(const std::string& name) {
@@ -195,29 +231,40 @@ Result<std::vector<const OpInfo*>> ops_named(const std::string& name) {
   return chosen;
 }
 
+bool in_suite(const CaseInfo& c, const OpVerb& v, std::optional<Suite> suite) {
+  const bool up_to = v.action == "check" || v.action == "grad";
+  return !suite || (up_to ? c.suite <= *suite : c.suite == *suite);
+}
+
 // A filter that matches nothing is a typing error, not a success.
-Status expect_matches(const std::vector<const OpInfo*>& ops, const OpVerb& v) {
+Status expect_matches(const std::vector<const OpInfo*>& ops, const OpVerb& v, std::optional<Suite> suite) {
   bool a_case = v.case_filter.empty(), a_row = v.row.empty();
   for (const OpInfo* op : ops) {
-    for (const CaseInfo& c : op->cases()) a_case = a_case || matches(c.name, v.case_filter);
+    for (const CaseInfo& c : cases_named(*op, v.case_filter)) a_case = a_case || in_suite(c, v, suite);
     for (const RowInfo& r : op->rows()) a_row = a_row || matches(r.name, v.row);
   }
-  if (!a_case) return usage_error("no case is named like \"" + v.case_filter + "\"; `ridgeline op why` names them.");
+  if (!a_case)
+    return usage_error(fmt::format("no case{} is named like \"{}\"; `ridgeline op list OP` names them.",
+                                   v.suite.empty() ? "" : " of suite " + v.suite, v.case_filter));
   if (!a_row) return usage_error("no row is named like \"" + v.row + "\"; `ridgeline op list` names them.");
   return {};
 }
 
-Status run_one(const OpInfo& op, const OpVerb& v, Suite suite, Runtime& runtime, const Machine& machine, Output& out) {
+Status run_one(const OpInfo& op, const OpVerb& v, std::optional<Suite> suite, Runtime& runtime, const Machine& machine,
+               Output& out) {
+  const std::vector<CaseInfo> cases = op.cases();
+  if (v.suite.empty() && std::none_of(cases.begin(), cases.end(), [&](const CaseInfo& c) { return in_suite(c, v, suite); }))
+    suite.reset();  // an op without cases of the usual suite is not passed over
   if (v.action == "list")
-    list_op(op, v.json, out);
+    list_op(op, v, out);
   else if (v.action == "check")
     check(op, v, suite, runtime, out);
   else if (v.action == "grad")
-    grad(op, v, runtime, out);
+    grad(op, v, suite, runtime, out);
   else if (v.action == "bench")
     return bench(op, v, suite, runtime, machine, out);
   else
-    why(op, v, runtime, machine, out);
+    why(op, v, suite, runtime, machine, out);
   return {};
 }
 
@@ -229,10 +276,10 @@ Status run_op_verb(const OpVerb& v, Runtime& runtime, const Machine& machine) {
     return usage_error("`ridgeline op " + v.action + "` is not known: choose list, check, grad, bench or why.");
   const auto ops = ops_named(v.op);
   if (!ops) return ops.status();
-  const bool wide = v.action == "bench" || !v.case_filter.empty();  // a named case may be of any suite
-  const Result<Suite> suite = suite_named(v.suite, v.action == "bench" ? Suite::model : wide ? Suite::fuzz : Suite::edge);
+  if (const Status s = refuse_useless(v); !s.ok()) return s;
+  const auto suite = suite_of(v);
   if (!suite) return suite.status();
-  if (const Status s = expect_matches(*ops, v); !s.ok()) return s;
+  if (const Status s = expect_matches(*ops, v, *suite); !s.ok()) return s;
   Output out;
   for (const OpInfo* op : *ops) {
     const Status s = run_one(*op, v, *suite, runtime, machine, out);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <set>
 #include <string>
 
 #include "io/json.h"
@@ -44,6 +45,59 @@ TEST(OpVerb, ListsOpsAndRows) {
   ASSERT_EQ(j.size(), 1u);
   EXPECT_EQ(j[0].get_string("op"), "gemm");
   EXPECT_EQ(j[0]["rows"].items().back().get_string("row"), "reference");
+  const Outcome one = run("list sample");
+  EXPECT_THAT(one.out, HasSubstr("case smoke  smoke_greedy\n"));
+  EXPECT_EQ(parsed(run("list sample --json"))[0]["cases"][0].get_string("case"), "smoke_greedy");
+}
+
+TEST(OpVerb, CasesAreNamedTheSameWayForEveryAction) {
+  const auto cases = [](const std::string& arguments) {  // each once
+    std::set<std::string> names;
+    const Json j = parsed(run(arguments + " --json"));
+    for (const char* list : {"", "gradients"})
+      for (const Json& line : (*list ? j[0][list] : j).items())
+        if (line.find("case")) names.insert(line.get_string("case"));
+    return names;
+  };
+  for (const char* action : {"bench", "why", "grad"}) {
+    const std::string words = std::string(action) + " glu" + (action == std::string("bench") ? " --seconds 0.001" : "");
+    EXPECT_EQ(cases(words + " --case smoke_gelu"), (std::set<std::string>{"smoke_gelu"})) << action << ": the whole name";
+    EXPECT_EQ(cases(words + " --case smoke_gelu_t"), (std::set<std::string>{"smoke_gelu_tanh", "smoke_gelu_tanh_ungated"}))
+        << action << ": a part of names";
+    EXPECT_EQ(cases(words + " --case gelu_tanh_un --suite smoke"), (std::set<std::string>{"smoke_gelu_tanh_ungated"})) << action;
+  }
+  EXPECT_EQ(parsed(run("check glu --case smoke_gelu --json"))[0].get_int("cases", 0), 1);
+  EXPECT_EQ(parsed(run("check glu --case smoke_gelu_t --json"))[0].get_int("cases", 0), 2);
+  for (const char* action : {"check", "grad", "bench", "why"})
+    EXPECT_EQ(run(std::string(action) + " glu --case edge_silu_tails --suite smoke 2>/dev/null").code, 2) << action;
+}
+
+TEST(OpVerb, WhyShowsTheRowsAskedFor) {
+  const Json j = parsed(run("why glu --case smoke_gelu --row reference --json"));
+  ASSERT_EQ(j[0]["rows"].size(), 1u);
+  EXPECT_FALSE(j[0]["rows"][0].get_bool("picked", true));
+}
+
+TEST(OpVerb, ChecksAndGradientsRunOnTheThreadsAskedFor) {  // the drivers' tests see that the runs do
+  for (const std::string action : {"check", "grad"}) {
+    EXPECT_EQ(parsed(run(action + " glu --case smoke_gelu -t 3 --json"))[0].get_int("threads", 0), 3) << action;
+    EXPECT_EQ(parsed(run(action + " glu --case smoke_gelu --json"))[0].get_int("threads", 0), action == "check" ? 2 : 1);
+  }
+  EXPECT_EQ(run("check glu --case smoke_gelu -t 0 2>/dev/null").code, 2);
+}
+
+TEST(OpVerb, AnOptionWithoutEffectIsRefused) {
+  const std::pair<const char*, const char*> wrong[] = {
+      {"list --case x", "--case"},          {"list --row x", "--row"},
+      {"list -t 2", "--threads"},           {"list --suite edge", "--suite"},
+      {"grad glu --row x", "--row"},        {"grad glu --seconds 1", "--seconds"},
+      {"why glu --seconds 1", "--seconds"}, {"check glu --ledger x", "--ledger"},
+      {"why glu --ledger x", "--ledger"}};
+  for (const auto& [words, option] : wrong) {
+    const Outcome r = run(std::string(words) + " 2>&1");
+    EXPECT_EQ(r.code, 2) << words;
+    EXPECT_THAT(r.out, HasSubstr(std::string("has no use for ") + option)) << words;
+  }
 }
 
 TEST(OpVerb, ChecksOneCaseOfOneRow) {  // the repro line of a failure

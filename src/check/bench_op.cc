@@ -129,10 +129,8 @@ std::string dtype_of(const OpInfo& op, const void* args) {
 BenchReport bench_op(const OpInfo& op, const BenchOptions& options, Runtime& runtime, const Machine& machine) {
   BenchReport report{.op = op.name};
   std::vector<RowInfo> rows = op.rows();
-  for (const CaseInfo& c : op.cases()) {
-    if (options.case_filter.empty() ? c.suite != options.suite : !matches(c.name, options.case_filter)) continue;
-    CaseBench(op, c, options, runtime, machine).run(rows, report);
-  }
+  for (const CaseInfo& c : cases_named(op, options.case_filter))
+    if (!options.suite || c.suite == *options.suite) CaseBench(op, c, options, runtime, machine).run(rows, report);
   return report;
 }
 

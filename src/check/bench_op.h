@@ -5,6 +5,7 @@
 // The rows of a case take turns, so that what else the machine does hits them alike. Times are of a whole launch, fork and join included.
 // A ledger row carries the best cold time: other programs only ever add.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,7 @@
 namespace ridge {
 
 struct BenchOptions {
-  Suite suite = Suite::model;  // exactly this suite, unless a case is named
+  std::optional<Suite> suite = Suite::model;  // exactly this one; none: any
   std::string case_filter, row_filter;
   double seconds = 0.5;  // of timing for each row of a case
   int min_repeats = 5, max_repeats = 200;

@@ -13,25 +13,26 @@ namespace ridge {
 
 namespace {
 
-constexpr int kBaseThreads = 2;
 constexpr Placement kPlacements[] = {Placement::strided, Placement::offset, Placement::guard_after, Placement::guard_before};
 
 Fence fence_of(Placement p) { return p == Placement::guard_after ? Fence::guard_after : Fence::canaries; }
 
 double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-std::string repro_line(const OpInfo& op, const std::string& case_name, const char* row) {
-  return fmt::format("ridgeline op check {} --case {} --row {}", op.name, case_name, row);
+std::string repro_line(const OpInfo& op, const std::string& case_name, const char* row, int threads) {
+  return fmt::format("ridgeline op check {} --case {} --row {}{}", op.name, case_name, row,
+                     threads == CheckOptions().threads ? "" : fmt::format(" -t {}", threads));
 }
 
 // One case against one row.
 class RowCheck {
  public:
-  RowCheck(const OpInfo& op, const CaseInfo& c, const RowInfo& row, Judge& judge, Runner& runner, CheckReport& report,
-           RowSummary& summary)
+  RowCheck(const OpInfo& op, const CaseInfo& c, const RowInfo& row, int threads, Judge& judge, Runner& runner,
+           CheckReport& report, RowSummary& summary)
       : op_(op),
         case_(c),
         row_(row),
+        threads_(threads),
         judge_(judge),
         runner_(runner),
         report_(report),
@@ -41,7 +42,7 @@ class RowCheck {
   void run() {
     base_.arm();
     ++summary_.cases;
-    if (!launch(base_, kBaseThreads, Placement::own)) return;
+    if (!launch(base_, threads_, Placement::own)) return;
     const Worst worst = compare_outputs(base_, judge_.truth(), judge_.twin(row_.rounds), op_.accuracy);
     if (worst.used > summary_.worst_used || summary_.worst_case.empty()) {
       summary_.worst_used = worst.used;
@@ -56,12 +57,12 @@ class RowCheck {
 
  private:
   void fail(const std::string& what) {
-    report_.failures.push_back({case_.name, row_.name, what, repro_line(op_, case_.name, row_.name)});
+    report_.failures.push_back({case_.name, row_.name, what, repro_line(op_, case_.name, row_.name, threads_)});
   }
 
   std::string describe(const char* run) const {
     return fmt::format("{}: case {}, row {}, {}: touched memory outside its operands (a fault).\n  {}", op_.name, case_.name,
-                       row_.name, run, repro_line(op_, case_.name, row_.name));
+                       row_.name, run, repro_line(op_, case_.name, row_.name, threads_));
   }
 
   bool launch(CaseArgs& args, int threads, Placement p) {
@@ -79,14 +80,14 @@ class RowCheck {
                        d->index[2], d->index[3], d->got, d->truth));
   }
 
-  // Base, one and three threads: three makes the last share of an even split a short one.
+  // Again, on one thread, and on one more: that makes the last share of an even split a short one.
   void repeats() {
     CaseArgs again(judge_.made(), {});
     again.arm();
-    for (int threads : {kBaseThreads, 1, 3}) {
+    for (int threads : {threads_, 1, threads_ + 1}) {
       if (!launch(again, threads, Placement::own)) return;
-      expect_same(again, threads == kBaseThreads ? "a second run differs"
-                                                 : fmt::format("{} threads give another result than {}", threads, kBaseThreads));
+      expect_same(again, threads == threads_ ? "a second run differs"
+                                             : fmt::format("{} threads give another result than {}", threads, threads_));
       again.restore();
     }
   }
@@ -108,7 +109,7 @@ class RowCheck {
 
   void placed(CaseArgs& args, Placement p, const std::string& which) {
     args.arm();
-    if (!launch(args, kBaseThreads, p)) return;
+    if (!launch(args, threads_, p)) return;
     expect_same(args, fmt::format("{} placement of {} changes the result", name_of(p), which));
   }
 
@@ -120,7 +121,7 @@ class RowCheck {
     if (!other) return fail(fmt::format("{} operands: refused, and no other row takes them", name_of(p)));
     args.arm();
     ++report_.runs;
-    runner_.call(args, kBaseThreads, describe(name_of(p)));
+    runner_.call(args, threads_, describe(name_of(p)));
     if (const std::string damage = args.damage(); !damage.empty())
       return fail(fmt::format("{} operands, dispatched to {}: {}", name_of(p), other->name, damage));
     const Worst worst = compare_outputs(args, judge_.truth(), judge_.twin(other->rounds), op_.accuracy);
@@ -131,6 +132,7 @@ class RowCheck {
   const OpInfo& op_;
   const CaseInfo& case_;
   const RowInfo& row_;
+  const int threads_;
   Judge& judge_;
   Runner& runner_;
   CheckReport& report_;
@@ -143,13 +145,14 @@ void check_case(const OpInfo& op, const CaseInfo& c, const std::vector<RowInfo>&
   Judge judge(op, c, runner);
   ++report.cases;
   if (const std::string wrong = op.check(judge.made().get()); !wrong.empty())
-    return report.failures.push_back({c.name, "", "the contract refuses its own case: " + wrong, repro_line(op, c.name, "")});
+    return report.failures.push_back(
+        {c.name, "", "the contract refuses its own case: " + wrong, repro_line(op, c.name, "", options.threads)});
   for (size_t r = 0; r < rows.size(); ++r) {
     const RowInfo& row = rows[r];
     if (!report.rows[r].runnable || !matches(row.name, options.row_filter)) continue;
     if (row.tier == Tier::reference && c.suite > Suite::edge) continue;
     if (!row.supports(judge.made().get())) continue;
-    RowCheck(op, c, row, judge, runner, report, report.rows[r]).run();
+    RowCheck(op, c, row, options.threads, judge, runner, report, report.rows[r]).run();
   }
 }
 
@@ -166,20 +169,26 @@ bool matches(const std::string& name, const std::string& filter) {
   return filter.empty() || name.find(filter) != std::string::npos;
 }
 
+std::vector<CaseInfo> cases_named(const OpInfo& op, const std::string& filter) {
+  std::vector<CaseInfo> cases = op.cases();
+  const bool exact = std::any_of(cases.begin(), cases.end(), [&](const CaseInfo& c) { return c.name == filter; });
+  std::erase_if(cases, [&](const CaseInfo& c) { return exact ? c.name != filter : !matches(c.name, filter); });
+  return cases;
+}
+
 CheckReport check_op(const OpInfo& op, const CheckOptions& options) {
   CheckReport report{.op = op.name};
   Runner runner(options.isa);
   const std::vector<RowInfo> rows = op.rows();
   for (const RowInfo& r : rows)
     report.rows.push_back({.row = r.name, .runnable = r.tier == Tier::reference || runner.eligible(r)});
-  const std::vector<CaseInfo> cases = op.cases();
-  const bool exact = std::any_of(cases.begin(), cases.end(), [&](const CaseInfo& c) { return c.name == options.case_filter; });
+  const std::vector<CaseInfo> cases = cases_named(op, options.case_filter);
   const double start = now();
   std::set<std::string> names;
   for (const CaseInfo& c : cases)
     if (!names.insert(c.name).second) report.failures.push_back({c.name, "", "two cases have this name", ""});
   for (const CaseInfo& c : by_suite(cases)) {  // the quick ones first, so that a budget cuts the large ones
-    if (c.suite > options.suite || !(exact ? c.name == options.case_filter : matches(c.name, options.case_filter))) continue;
+    if (c.suite > options.suite) continue;
     if (options.budget_s > 0 && c.suite > Suite::edge && now() - start > options.budget_s) {
       ++report.skipped;
       continue;

@@ -19,6 +19,7 @@ struct CheckOptions {
   Suite suite = Suite::edge;
   std::string case_filter, row_filter;  // a name, or a part of it; empty takes all
   double budget_s = 0;                  // model and fuzz cases stop when it is used up; 0: no limit
+  int threads = 2;                      // of every run but those that compare with another number of them
   Isa isa = active_isa();
 };
 
@@ -54,5 +55,7 @@ std::vector<Failure> check_rejections(const OpInfo& op, const CheckOptions& opti
 
 std::string to_text(const CheckReport& r);  // a table of rows, then the failures
 bool matches(const std::string& name, const std::string& filter);
+// The cases that a filter names, for every driver alike: the one of exactly this name, else all whose name contains it.
+std::vector<CaseInfo> cases_named(const OpInfo& op, const std::string& filter);
 
 }  // namespace ridge

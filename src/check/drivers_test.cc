@@ -3,11 +3,13 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
 #include <vector>
 
 #include "check/check_op.h"
 #include "check/grad_op.h"
 #include "ops/call.h"
+#include "ops/list.h"
 #include "ops/sampler.h"
 
 namespace ridge {
@@ -206,6 +208,23 @@ TEST(Check, SeesAResultThatDependsOnThreads) {
               HasSubstr("1 threads give another result than 2"));
 }
 
+TEST(Check, RunsOnAsManyThreadsAsAskedFor) {
+  static std::set<int> seen;
+  const OpInfo op = scratch_op([](Ctx& x, const Args& a, char*) {
+    right(x, a, nullptr);
+    seen.insert(x.pool().threads());
+    if (x.pool().threads() == 5) a.y.set(std::nextafterf(float(a.y.get(1, 1)), 9), 1, 1);
+  });
+  EXPECT_TRUE(check_op(op, {}).ok());
+  EXPECT_EQ(seen, (std::set<int>{1, 2, 3}));
+  seen.clear();
+  const CheckReport r = check_op(op, {.threads = 4});
+  EXPECT_EQ(seen, (std::set<int>{1, 4, 5}));
+  ASSERT_FALSE(r.ok());
+  EXPECT_THAT(r.failures[0].what, HasSubstr("5 threads give another result than 4"));
+  EXPECT_THAT(r.failures[0].repro, testing::EndsWith("--row row -t 4"));
+}
+
 TEST(Check, SeesADirtiedInput) {
   EXPECT_THAT(complaint([](Ctx& x, const Args& a, char*) {
                 right(x, a, nullptr);
@@ -319,6 +338,26 @@ TEST(Grad, PassesARightVjp) {
   EXPECT_TRUE(r.ok()) << to_text(r);
   EXPECT_EQ(r.lines.size(), 8u);
   for (const GradLine& l : r.lines) EXPECT_LT(l.worst, 1e-9) << l.case_name;
+}
+
+TEST(Grad, RunsTheVjpOnAsManyThreadsAsAskedFor) {
+  static int threads;
+  const OpInfo op = scratch_op(right);
+  Scratch::backward = [](Ctx& x, const Args& a) {
+    threads = x.pool().threads();
+    right_backward(x, a);
+  };
+  EXPECT_TRUE(grad_op(op, {.threads = 3}).ok());
+  EXPECT_EQ(threads, 3);
+}
+
+TEST(Cases, AWholeNameIsOneCaseAndAPartIsAllThatHoldIt) {
+  const OpInfo& op = *find_op("gemm");
+  const std::vector<CaseInfo> all = op.cases();
+  EXPECT_EQ(cases_named(op, "").size(), all.size());
+  EXPECT_GT(cases_named(op, "smoke").size(), 1u);
+  EXPECT_EQ(cases_named(op, "no such case").size(), 0u);
+  for (const CaseInfo& c : all) EXPECT_EQ(cases_named(op, c.name).size(), 1u) << c.name << " may be a part of other names";
 }
 
 TEST(Grad, SeesAWrongDerivative) {

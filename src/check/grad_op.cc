@@ -109,7 +109,8 @@ class GradCase {
   bool output(int operand) const { return is_output(op_.operands[size_t(operand)].role); }
   double draw() { return uniform(key_, element_++); }
   void fail(const std::string& operand, const std::string& what) {
-    report_.failures.push_back({case_.name, operand, what, fmt::format("ridgeline op grad {} --case {}", op_.name, case_.name)});
+    report_.failures.push_back(
+        {case_.name, operand, what, fmt::format("ridgeline op grad {} --case {} -t {}", op_.name, case_.name, options_.threads)});
   }
   void pass_over(const std::string& why) { report_.passed_over.push_back(case_.name + ": " + why); }
 
@@ -304,10 +305,10 @@ class GradCase {
 GradReport grad_op(const OpInfo& op, const GradOptions& options) {
   GradReport report{.op = op.name, .differentiable = op.vjp != nullptr};
   if (!op.vjp) return report;
-  Runtime runtime(1, options.isa);
+  Runtime runtime(options.threads, options.isa);
   Arena acts(kActs);
-  for (const CaseInfo& c : op.cases())
-    if (c.suite <= Suite::edge && matches(c.name, options.case_filter)) GradCase(op, c, options, runtime, acts, report).run();
+  for (const CaseInfo& c : cases_named(op, options.case_filter))
+    if (c.suite <= options.suite) GradCase(op, c, options, runtime, acts, report).run();
   if (report.lines.empty() && options.case_filter.empty())
     report.failures.push_back({"", "", "has a vjp, but no smoke or edge case to check it on", ""});
   return report;

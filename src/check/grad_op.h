@@ -17,10 +17,12 @@
 namespace ridge {
 
 struct GradOptions {
+  Suite suite = Suite::edge;
   std::string case_filter;
   int elements = 60;        // of each operand
   double tolerance = 1e-6;  // of the largest gradient of the operand
   double case_flops = 1e8;  // what the differences of one case may cost
+  int threads = 1;          // of the backward pass
   Isa isa = active_isa();
 };
 

@@ -125,8 +125,8 @@ std::vector<Failure> check_rejections(const OpInfo& op, const CheckOptions& opti
   Runner runner(options.isa);
   std::map<DType, Verdicts> by_rounding;
   for (const RowInfo& r : op.rows()) by_rounding[r.rounds];
-  for (const CaseInfo& c : op.cases()) {
-    if (c.suite > Suite::edge || !matches(c.name, options.case_filter)) continue;
+  for (const CaseInfo& c : cases_named(op, options.case_filter)) {
+    if (c.suite > Suite::edge) continue;
     Judge judge(op, c, runner);
     if (!op.check(judge.made().get()).empty()) continue;  // check_op complains
     for (auto& [rounds, verdicts] : by_rounding) corrupt_case(op, judge, runner, rounds, verdicts);

@@ -120,7 +120,8 @@ Machine plain_machine() { return {.name = "test", .rate = {1e11}, .dram_read = 1
 TEST(Bench, TimesTheRowsOfACase) {
   Runtime runtime(1);
   const Machine machine = plain_machine();
-  const BenchReport r = bench_op(*find_op("gemm"), {.case_filter = "smoke_one_row_f32", .seconds = 0.02}, runtime, machine);
+  const BenchReport r =
+      bench_op(*find_op("gemm"), {.suite = {}, .case_filter = "smoke_one_row_f32", .seconds = 0.02}, runtime, machine);
   ASSERT_FALSE(r.lines.empty());
   const BenchLine& l = r.lines[0];
   EXPECT_EQ(l.dtype, "f32");
@@ -144,7 +145,8 @@ TEST(Bench, TimesTheRowsOfACase) {
 
 TEST(Why, ListsRowsWithVerdicts) {
   Runtime runtime(1, Isa::portable);
-  const std::vector<WhyCase> cases = why_op(*find_op("gemm"), "smoke_one_row_Q4_1", runtime, plain_machine());
+  const std::vector<WhyCase> cases =
+      why_op(*find_op("gemm"), {.suite = {}, .case_filter = "smoke_one_row_Q4_1"}, runtime, plain_machine());
   ASSERT_EQ(cases.size(), 1u);
   EXPECT_EQ(cases[0].rows.size(), find_op("gemm")->rows().size());
   int picked = 0;

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "check/args.h"
 #include "meter/bound.h"
 
@@ -18,7 +16,8 @@ std::string refusal_of(const RowInfo& r, const void* args, const Runtime& runtim
   return v ? "" : v.refusal;
 }
 
-WhyCase why_case(const OpInfo& op, const CaseInfo& c, const Runtime& runtime, const Machine& machine) {
+WhyCase why_case(const OpInfo& op, const CaseInfo& c, const std::string& row_filter, const Runtime& runtime,
+                 const Machine& machine) {
   const CaseArgs args(op, c);
   WhyCase w{.case_name = c.name, .shape = op.shape(args.get()), .cost = op.cost(args.get())};
   const Bound b = bound(w.cost, machine);
@@ -30,20 +29,17 @@ WhyCase why_case(const OpInfo& op, const CaseInfo& c, const Runtime& runtime, co
                predict(w.cost, r.speed.unit, r.speed.compute, r.speed.memory, machine)};
     row.picked = !found && row.refusal.empty();
     found = found || row.picked;
-    w.rows.push_back(std::move(row));
+    if (matches(row.row, row_filter)) w.rows.push_back(std::move(row));
   }
   return w;
 }
 
 }  // namespace
 
-std::vector<WhyCase> why_op(const OpInfo& op, const std::string& case_filter, const Runtime& runtime, const Machine& machine) {
-  const std::vector<CaseInfo> cases = op.cases();
-  const bool model = std::any_of(cases.begin(), cases.end(), [](const CaseInfo& c) { return c.suite == Suite::model; });
+std::vector<WhyCase> why_op(const OpInfo& op, const WhyOptions& options, const Runtime& runtime, const Machine& machine) {
   std::vector<WhyCase> all;
-  for (const CaseInfo& c : cases)
-    if (case_filter.empty() ? !model || c.suite == Suite::model : matches(c.name, case_filter))
-      all.push_back(why_case(op, c, runtime, machine));
+  for (const CaseInfo& c : cases_named(op, options.case_filter))
+    if (!options.suite || c.suite == *options.suite) all.push_back(why_case(op, c, options.row_filter, runtime, machine));
   return all;
 }
 

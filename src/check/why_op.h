@@ -1,5 +1,6 @@
 // Why a call runs the row it runs: the op's list in order, each row with its verdict and the time it is predicted to take.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,8 +25,12 @@ struct WhyCase {
   std::vector<WhyRow> rows;
 };
 
-// The cases that match the filter; without one those of the model suite, or all where there are none.
-std::vector<WhyCase> why_op(const OpInfo& op, const std::string& case_filter, const Runtime& runtime, const Machine& machine);
+struct WhyOptions {  // chooses as BenchOptions does
+  std::optional<Suite> suite = Suite::model;
+  std::string case_filter, row_filter;
+};
+
+std::vector<WhyCase> why_op(const OpInfo& op, const WhyOptions& options, const Runtime& runtime, const Machine& machine);
 std::string to_text(const std::string& op, const std::vector<WhyCase>& cases);
 
 }  // namespace ridge
