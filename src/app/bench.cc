@@ -26,6 +26,7 @@ struct Row {
   double median, min, max, bound, predicted;  // tok/s
   std::string bound_by;
   int64_t rss;
+  std::vector<LedgerLine> ops;  // what each kind of call cost at best, where that was asked for
 };
 
 double seconds(std::chrono::steady_clock::time_point from) {
@@ -41,7 +42,7 @@ class Bench {
   }
 
   // Nothing when Ctrl-C came before a single repeat was whole.
-  std::optional<Row> run(int64_t prompt, int64_t tokens, int64_t depth, int repeats) {
+  std::optional<Row> run(int64_t prompt, int64_t tokens, int64_t depth, int repeats, bool ops) {
     fill(depth);
     std::vector<double> rates;
     for (int r = -1; r < repeats && !interrupted(); ++r) {  // the first is a warm-up
@@ -54,8 +55,9 @@ class Bench {
     std::sort(rates.begin(), rates.end());
     const std::string name =
         (prompt ? "pp" + std::to_string(prompt) : "tg" + std::to_string(tokens)) + (depth ? "@d" + std::to_string(depth) : "");
-    Row row{name, prompt + tokens, rates[rates.size() / 2], rates.front(), rates.back(), 0, 0, "", peak_rss_bytes()};
+    Row row{name, prompt + tokens, rates[rates.size() / 2], rates.front(), rates.back(), 0, 0, "", peak_rss_bytes(), {}};
     floors(prompt, tokens, depth, row);
+    for (int r = 0; ops && r < repeats && !interrupted(); ++r) time_ops(prompt, tokens, depth, row.ops);
     return row;
   }
 
@@ -80,6 +82,18 @@ class Bench {
       const Runner::Input in{&state_, std::span(ids_).subspan(state_.tokens, 1)};
       runner_.step({&in, 1});
     }
+  }
+  // The same once more with every call timed; of a kind of call the least time counts.
+  void time_ops(int64_t prompt, int64_t tokens, int64_t depth, std::vector<LedgerLine>& best) {
+    Ledger ledger;
+    cut(depth);
+    runner_.ledger = &ledger, runner_.machine = &l_.machine;
+    prompt ? feed(prompt) : decode(tokens);
+    runner_.ledger = nullptr, runner_.machine = nullptr;
+    if (best.empty()) best = ledger.lines();
+    for (const LedgerLine& now : ledger.lines())
+      for (LedgerLine& b : best)
+        if (b.op == now.op && b.row == now.row && b.shape == now.shape) b.time_s = std::min(b.time_s, now.time_s);
   }
   void floors(int64_t prompt, int64_t tokens, int64_t depth, Row& row) {
     double bound = 0, predicted = 0, most = 0;
@@ -106,16 +120,53 @@ class Bench {
   std::vector<int32_t> ids_;
 };
 
+Json to_json(const LedgerLine& l) {
+  return Json::object({{"op", l.op},
+                       {"shape", l.shape},
+                       {"row", l.row},
+                       {"count", l.count},
+                       {"bound_s", l.bound_s},
+                       {"bound_by", l.bound_by},
+                       {"predicted_s", l.predicted_s},
+                       {"time_s", l.time_s}});
+}
+
+void print_ops(const Row& r) {
+  double all = 0;
+  for (const LedgerLine& l : r.ops) all += l.time_s;
+  fmt::print("\n{:<22} {:<26} {:<18} {:>6} {:>10} {:>10} {:>10} {:>6} {:<12}\n", r.test, "shape", "row", "calls", "bound us",
+             "predicted", "took us", "share", "bound by");
+  std::vector<LedgerLine> lines = r.ops;
+  std::sort(lines.begin(), lines.end(), [](const LedgerLine& a, const LedgerLine& b) { return a.time_s > b.time_s; });
+  constexpr size_t kMostLines = 20;  // a generation has a shape of attention for every length
+  double others = 0;
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const LedgerLine& l = lines[i];
+    if (i >= kMostLines)
+      others += l.time_s;
+    else
+      fmt::print("{:<22} {:<26} {:<18} {:>6} {:>10.1f} {:>10.1f} {:>10.1f} {:>5.1f}% {:<12}\n", l.op, l.shape, l.row, l.count,
+                 l.bound_s * 1e6, l.predicted_s * 1e6, l.time_s * 1e6, 100 * l.time_s / all, l.bound_by);
+  }
+  if (others > 0) fmt::print("{} other kinds of call took {:.1f} us\n", lines.size() - kMostLines, others * 1e6);
+  fmt::print("calls together {:.3f} ms, least times of each kind; the whole at the median rate {:.3f} ms\n", all * 1e3,
+             1e3 * double(r.tokens) / r.median);
+}
+
 Json to_json(const Row& r, const Loaded& l) {
-  return Json::object({{"model", l.model.label},
-                       {"test", r.test},
-                       {"threads", l.runtime->pool.threads()},
-                       {"tok_s", Json::object({{"median", r.median}, {"min", r.min}, {"max", r.max}})},
-                       {"bound_tok_s", r.bound},
-                       {"predicted_tok_s", r.predicted},
-                       {"fraction", r.median / r.bound},
-                       {"peak_rss_bytes", r.rss},
-                       {"rivals", Json::array()}});
+  Json ops = Json::array();
+  for (const LedgerLine& line : r.ops) ops.push(to_json(line));
+  Json json = Json::object({{"model", l.model.label},
+                            {"test", r.test},
+                            {"threads", l.runtime->pool.threads()},
+                            {"tok_s", Json::object({{"median", r.median}, {"min", r.min}, {"max", r.max}})},
+                            {"bound_tok_s", r.bound},
+                            {"predicted_tok_s", r.predicted},
+                            {"fraction", r.median / r.bound},
+                            {"peak_rss_bytes", r.rss},
+                            {"rivals", Json::array()}});
+  if (!r.ops.empty()) json.set("ops", std::move(ops));
+  return json;
 }
 
 // A test of a whole model runs many rows: the level and the threads stand in their place.
@@ -173,9 +224,10 @@ int bench_verb(const BenchVerb& o) {
   std::vector<LedgerRow> kept;
   auto test = [&](int64_t prompt, int64_t tokens, int64_t depth) {
     if (prompt + tokens == 0 || interrupted()) return;
-    const std::optional<Row> r = bench.run(prompt, tokens, depth, o.repeats);
+    const std::optional<Row> r = bench.run(prompt, tokens, depth, o.repeats, o.ops);
     if (!r) return;
     if (output != "json") print_row(*r, l, output);
+    if (output == "md" && o.ops) print_ops(*r);
     rows.push(to_json(*r, l));
     if (!o.ledger.empty()) kept.push_back(to_ledger(*r, l));
   };

@@ -11,6 +11,8 @@
 
 namespace ridge {
 
+bool weaves(Isa isa) { return isa >= Isa::avx2; }
+
 int threads_of(int wanted) { return wanted > 0 ? wanted : default_threads(); }
 
 DType kv_dtype(const std::string& name) { return name == "f32" ? DType::f32 : name == "bf16" ? DType::bf16 : DType::f16; }
@@ -36,14 +38,14 @@ Result<std::unique_ptr<Loaded>> load(const CommonOptions& o) {
   Result<std::unique_ptr<Tokenizer>> tokenizer = load_tokenizer(l->source);
   if (!tokenizer) return tokenizer.status();
   l->tokenizer = std::move(*tokenizer);
-  Result<Model> model = load_model(l->source);
+  l->runtime = std::make_unique<Runtime>(threads_of(o.threads));
+  Result<Model> model = load_model(l->source, {.woven = weaves(l->runtime->isa), .pool = &l->runtime->pool});
   if (!model) return model.status();
   l->model = std::move(*model);
   if (l->tokenizer->size() > l->model.vocab)
     return unloadable(o.model + ": the tokenizer knows " + std::to_string(l->tokenizer->size()) + " tokens and the model only " +
                       std::to_string(l->model.vocab) + "; they are not of one model.");
   l->chat_template = load_chat_template(l->source);
-  l->runtime = std::make_unique<Runtime>(threads_of(o.threads));
   if (interrupted()) return interrupted("interrupted while the model was loaded.");
   l->machine = load_or_measure(l->runtime->pool, l->runtime->isa);
   if (Status s = refuse_fallbacks(o, *l); !s.ok()) return s;

@@ -28,6 +28,7 @@ std::string list_fallbacks(const Runtime& r);  // a line each; empty when there 
 Result<std::unique_ptr<Tokenizer>> load_tokenizer(const Source& source);
 Result<std::string> load_chat_template(const Source& source);
 DType kv_dtype(const std::string& name);
+bool weaves(Isa isa);        // whether weights are woven at load: levels below have no rows that read them so
 int threads_of(int wanted);  // the default where nothing is wanted
 
 }  // namespace ridge

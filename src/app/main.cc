@@ -136,6 +136,7 @@ int main(int argc, char** argv) {
   v->add_option("-r", bench.repeats, "repeats")->check(CLI::Range(1, 1000));
   v->add_option("-o,--output", bench.output, "md, csv or json")->check(CLI::IsMember({"md", "csv", "json"}));
   v->add_option("--ledger", bench.ledger, "also write the rows to this ledger file");
+  v->add_flag("--ops", bench.ops, "also time every kind of call, beside its bound and what plan predicted");
   v->callback([&] { code = bench_verb(bench); });
 
   TextVerb score;

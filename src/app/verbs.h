@@ -51,6 +51,7 @@ struct BenchVerb : CommonOptions {
   int repeats = 5;
   std::string output = "md";  // md, csv or json
   std::string ledger;         // append rows to this file
+  bool ops = false;           // also time every kind of call
 };
 
 struct TextInput {

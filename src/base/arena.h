@@ -17,7 +17,9 @@ class Arena {
  public:
   static constexpr int64_t kAlign = 64;
 
-  explicit Arena(int64_t bytes = 0) : memory_(map(bytes), Unmap{bytes}), size_(bytes) {}
+  // Large pages: for memory that is filled once and then streamed, such as weights.
+  enum class Pages : uint8_t { small, large };
+  explicit Arena(int64_t bytes = 0, Pages pages = Pages::small) : memory_(map(bytes, pages), Unmap{bytes}), size_(bytes) {}
 
   View alloc(std::initializer_list<int64_t> dims, DType type) {
     View v = view_of(nullptr, type, dims);
@@ -59,7 +61,7 @@ class Arena {
     int64_t bytes;
     void operator()(char* p) const { unmap(p, bytes); }
   };
-  static char* map(int64_t bytes);  // null for 0 bytes; memory that is refused is fatal here: plan first
+  static char* map(int64_t bytes, Pages pages);  // null for 0 bytes; memory that is refused is fatal here: plan first
   static void unmap(char* p, int64_t bytes);
   // Arenas that measure hand out addresses nobody may touch, each arena its own range, so that `owns` still tells them apart.
   static uint64_t next_fake() {

@@ -67,6 +67,38 @@ TEST(View, SlicesTransposesAndHeadsShareStorage) {
   EXPECT_EQ(to_string(v.cols(2, 3)), "f32 [4, 3] strides [6, 1]");
 }
 
+// Weaving moves bytes and changes no number: every value, each way it is read.
+TEST(Format, WovenMatricesHoldTheFilesNumbers) {
+  ASSERT_EQ(woven_types().size(), 5u);
+  for (DType type : woven_types()) {
+    const Format &w = *format_of(type), &f = *w.stored;
+    SCOPED_TRACE(w.name);
+    const int64_t n = 48, k = 3 * w.block;
+    std::vector<char> file(size_t(bytes_of(stored_of(type), n * k))), memory(size_t(bytes_of(type, n * k)));
+    std::vector<float> x(size_t(n * k)), row(static_cast<size_t>(k));
+    for (int64_t i = 0; i < n * k; ++i) x[size_t(i)] = float(std::sin(double(i * i % 7919)) * (1 + double(i % 13)));
+    f.encode(x.data(), file.data(), n * k);
+    const View from = view_of(file.data(), stored_of(type), {n, k}), to = view_of(memory.data(), type, {n, k});
+    ASSERT_TRUE(can_weave(from));
+    EXPECT_EQ(woven_of(stored_of(type)), type);
+    EXPECT_EQ(to.bytes(), int64_t(memory.size()));
+    for (int64_t g = 0; g < n / w.rows; ++g) weave(from, to, g);
+    for (int64_t i = 0; i < n; ++i) {
+      decode_values(w, memory.data(), k / w.block, i, w.block, row.data(), 2 * w.block);
+      for (int64_t j = 0; j < k; ++j) {
+        const double truth = from.get(i, j);
+        ASSERT_EQ(to.get(i, j), truth) << i << ", " << j;
+        ASSERT_EQ(to.t().get(j, i), truth);
+        if (j >= w.block) { ASSERT_EQ(double(row[size_t(j - w.block)]), truth); }
+      }
+    }
+    EXPECT_EQ(to.rows(16, 32).get(17, w.block + 1), from.get(33, w.block + 1));
+    EXPECT_FALSE(can_weave(from.rows(0, 20)));       // no whole group
+    EXPECT_FALSE(can_weave(from.cols(0, w.block)));  // rows with gaps
+    EXPECT_FALSE(can_weave(to));                     // woven already
+  }
+}
+
 TEST(View, BlockFormatsAreReadElementByElement) {
   for (DType type : block_types()) {
     const Format& f = *format_of(type);

@@ -11,6 +11,16 @@ namespace {
 
 constexpr int kLargestBlock = 256;
 
+// A matrix whose rows lie one after the other, or its transpose.
+double get_woven(const View& v, int64_t i, int64_t j) {
+  const Format& f = *format_of(v.type);
+  const bool turned = v.strides[1] != 1;
+  if (turned) std::swap(i, j);
+  float value;
+  f.decode_row(v.data + i / f.rows * (v.strides[turned] / f.block) * f.bytes, int(i % f.rows), j, &value, 1);
+  return value;
+}
+
 double get_block(const View& v, int64_t element) {
   const Format& f = *format_of(v.type);
   RIDGE_CHECK(f.block <= kLargestBlock, "a block is at most 256 values");
@@ -33,6 +43,7 @@ void store(char* p, T x) {
 }  // namespace
 
 double View::get(int64_t i, int64_t j, int64_t k, int64_t l) const {
+  if (is_woven(type)) return get_woven(*this, i, j);
   if (is_block(type)) return get_block(*this, i * strides[0] + j * strides[1] + k * strides[2] + l * strides[3]);
   const char* p = at(i, j, k, l);
   switch (type) {
@@ -58,6 +69,12 @@ void View::set(double x, int64_t i, int64_t j, int64_t k, int64_t l) const {
     case DType::i64: return store(p, int64_t(x));
     default: return store(p, uint8_t(x));
   }
+}
+
+char* View::at_woven(int64_t i, int64_t j) const {
+  const Format& f = *format_of(type);
+  RIDGE_CHECK(rank == 2 && strides[1] == 1 && i % f.rows == 0 && j % f.block == 0, "woven rows are cut at whole blocks alone");
+  return data + (i / f.rows * (strides[0] / f.block) + j / f.block) * f.bytes;
 }
 
 bool View::dense() const {

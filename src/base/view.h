@@ -2,6 +2,7 @@
 //
 // get() converts to double and set() rounds to the view's type: a reference kernel written with them is exact on f64 views and
 // the faithful low-precision twin on bf16 ones. Block formats are read (a block is decoded for the element), never written.
+// A matrix of a woven format (base/format.h) is cut at multiples of 16 rows and of its blocks only.
 #pragma once
 #include <cstdint>
 #include <initializer_list>
@@ -25,6 +26,7 @@ struct View {
   int64_t count() const { return dims[0] * dims[1] * dims[2] * dims[3]; }
   int64_t bytes() const { return bytes_of(type, count()); }  // of the elements, gaps between rows not counted
   char* at(int64_t i, int64_t j = 0, int64_t k = 0, int64_t l = 0) const {
+    if (is_woven(type)) return at_woven(i, j);
     const int64_t element = i * strides[0] + j * strides[1] + k * strides[2] + l * strides[3];
     return is_block(type) ? data + bytes_of(type, element) : data + element * size_of(type);
   }
@@ -45,6 +47,9 @@ struct View {
   View cols(int64_t from, int64_t n) const;  // rank 2: [:, from : from + n]
   View heads(int64_t n) const;               // [rows, n * d] -> [rows, n, d]
   View flat() const;                         // dense: -> [count]
+
+ private:
+  char* at_woven(int64_t i, int64_t j) const;
 };
 
 View view_of(void* data, DType type, std::initializer_list<int64_t> dims);  // row-major without gaps

@@ -74,7 +74,19 @@ void copy_run(const View& src, const View& dst, const int64_t i[4], int inner, i
   }
 }
 
+// A woven matrix lies without gaps; in another type it is decoded row by row.
+void copy_woven(const View& src, const View& dst) {
+  if (src.type == dst.type) return void(memcpy(dst.data, src.data, size_t(src.bytes())));
+  const Format& f = *format_of(src.type);
+  std::vector<float> row(size_t(src.dims[1]));
+  for (int64_t i = 0; i < src.dims[0]; ++i) {
+    decode_values(f, src.data, src.dims[1] / f.block, i, 0, row.data(), src.dims[1]);
+    for (int64_t j = 0; j < src.dims[1]; ++j) dst.set(row[size_t(j)], i, j);
+  }
+}
+
 View with_gaps(View v) {
+  if (is_woven(v.type)) return v;
   const int64_t pad = is_block(v.type) ? format_of(v.type)->block : 5;  // 5 elements: no row but the first is aligned
   int64_t extent = 0;                                                   // of what lies inside the dimension at hand
   for (int d : by_stride(v)) {
@@ -141,6 +153,7 @@ int64_t span_of(const View& v) {
 
 void copy_elements(const View& src, const View& dst) {
   if (src.count() == 0) return;
+  if (is_woven(src.type)) return copy_woven(src, dst);
   std::vector<float> decoded;
   for_each_run(src, [&](const int64_t i[4], int inner, int64_t n) { copy_run(src, dst, i, inner, n, decoded); });
 }

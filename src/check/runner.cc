@@ -23,7 +23,7 @@ Arena& Runner::acts(int64_t scratch) {
 
 const RowInfo* Runner::pick(const std::vector<RowInfo>& rows, const void* args) const {
   for (const RowInfo& r : rows)
-    if ((r.tier == Tier::reference || eligible(r)) && r.supports(args)) return &r;
+    if ((r.tier == Tier::reference || (eligible(r) && !is_block(r.rounds))) && r.supports(args)) return &r;
   return nullptr;
 }
 

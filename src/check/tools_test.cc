@@ -146,7 +146,7 @@ TEST(Bench, TimesTheRowsOfACase) {
 TEST(Why, ListsRowsWithVerdicts) {
   Runtime runtime(1, Isa::portable);
   const std::vector<WhyCase> cases =
-      why_op(*find_op("gemm"), {.suite = {}, .case_filter = "smoke_one_row_Q4_1"}, runtime, plain_machine());
+      why_op(*find_op("gemm"), {.suite = {}, .case_filter = "smoke_one_row_bf16"}, runtime, plain_machine());
   ASSERT_EQ(cases.size(), 1u);
   EXPECT_EQ(cases[0].rows.size(), find_op("gemm")->rows().size());
   int picked = 0;
@@ -156,7 +156,7 @@ TEST(Why, ListsRowsWithVerdicts) {
   }
   EXPECT_EQ(picked, 1);
   EXPECT_EQ(cases[0].rows.back().row, "reference");
-  EXPECT_THAT(to_text("gemm", cases), HasSubstr("gemm smoke_one_row_Q4_1: 1x48x512 Q4_1"));
+  EXPECT_THAT(to_text("gemm", cases), HasSubstr("gemm smoke_one_row_bf16: 1x48x512 bf16"));
 }
 
 TEST(Provenance, HashesTheFolderThatDefinesTheOp) {

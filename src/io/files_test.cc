@@ -391,7 +391,7 @@ TEST(Gguf, TensorsThatLie) {
 
 TEST(Gguf, UnknownQuantisationIsNamedWithWhatIsRead) {
   std::string fix = ", which is not supported; use a file made of F32, F16, BF16, F64, I32, I64";
-  for (int t = int(DType::u8) + 1; t < int(DType::count); ++t) fix += std::string(", ") + format_of(DType(t))->name;
+  for (DType t : block_types()) fix += std::string(", ") + name_of(t);
   EXPECT_EQ(said_with({{"blk.0.ffn_up.weight", {256}, 23}}), "m: tensor \"blk.0.ffn_up.weight\" is stored as IQ4_XS" + fix);
   EXPECT_EQ(said_with({{"a", {256}, 39}}), "m: tensor \"a\" is stored as MXFP4" + fix);
   EXPECT_EQ(said_with({{"a", {256}, 4}}), "m: tensor \"a\" is stored as type 4" + fix);

@@ -45,7 +45,7 @@ class Cursor {
 
 std::string supported_types() {
   std::string list = "F32, F16, BF16, F64, I32, I64";
-  for (int t = int(DType::u8) + 1; t < int(DType::count); ++t) list += std::string(", ") + name_of(DType(t));
+  for (DType t : block_types()) list += std::string(", ") + name_of(t);
   return list;
 }
 

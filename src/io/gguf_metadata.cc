@@ -35,12 +35,13 @@ std::optional<DType> dtype_of_gguf(uint32_t number) {
   std::optional<DType> found;
   for (const PlainType& p : kPlain)
     if (p.number == number) found = p.type;
-  for (int t = int(DType::u8) + 1; t < int(DType::count); ++t)
-    if (uint32_t(format_of(DType(t))->gguf_type) == number) found = DType(t);
+  for (DType t : block_types())
+    if (uint32_t(format_of(t)->gguf_type) == number) found = t;
   return found;
 }
 
 std::optional<uint32_t> gguf_of_dtype(DType type) {
+  if (is_woven(type)) return std::nullopt;
   if (const Format* f = format_of(type)) return uint32_t(f->gguf_type);
   for (const PlainType& p : kPlain)
     if (p.type == type) return p.number;

@@ -51,4 +51,10 @@ Mapping::~Mapping() {
   if (data_) munmap(const_cast<char*>(data_), size_t(size_));
 }
 
+void forget_pages(const void* from, int64_t bytes) {
+  const uintptr_t page = uintptr_t(sysconf(_SC_PAGESIZE)), at = uintptr_t(from);
+  const uintptr_t first = (at + page - 1) / page * page, last = (at + uintptr_t(bytes)) / page * page;
+  if (last > first) madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+}
+
 }  // namespace ridge

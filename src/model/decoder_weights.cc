@@ -7,6 +7,8 @@
 #include "base/check.h"
 #include "base/format.h"
 #include "base/rng.h"
+#include "device/pool.h"
+#include "io/mapping.h"
 #include "model/decoder.h"
 #include "ops/embed/embed.h"
 #include "ops/gemm/gemm.h"
@@ -115,9 +117,41 @@ void copy(DecoderWeights from, const DecoderConfig& c, DecoderWeights& to) {
   });
 }
 
+// The matrices that gemm reads; an embedding that is not the head too stays in the file, of which a prompt touches a few rows.
+std::vector<View*> woven_slots(const DecoderConfig& c, DecoderWeights& w) {
+  std::vector<View*> all;
+  visit_weights(c, w, [&](const Slot&, View& v) {
+    if (can_weave(v) && (c.tied || &v != &w.embed)) all.push_back(&v);
+  });
+  return all;
+}
+
+void weave_stored(const DecoderConfig& c, DecoderWeights& w, Arena& woven, const LoadOptions& o) {
+  int64_t all = 0, done = 0;
+  const std::vector<View*> slots = woven_slots(c, w);
+  for (const View* v : slots) all += v->bytes();
+  const Pool alone(1);
+  const Pool& pool = o.pool ? *o.pool : alone;
+  for (View* v : slots) {
+    const View from = *v, to = woven.alloc({from.dims[0], from.dims[1]}, woven_of(from.type));
+    pool.parallel(from.dims[0] / format_of(to.type)->rows, [&](int64_t group, int) { weave(from, to, group); });
+    forget_pages(from.data, from.bytes());
+    *v = to;
+    done += from.bytes();
+    if (o.progress) o.progress(done, all);
+  }
+  if (c.tied) w.head = w.embed;
+}
+
+int64_t woven_bytes(const DecoderConfig& c, DecoderWeights& w) {
+  Arena measure;
+  for (const View* v : woven_slots(c, w)) measure.alloc({v->dims[0], v->dims[1]}, woven_of(v->type));
+  return measure.peak();
+}
+
 std::string label_of(const char* family, const Model& m) {
   std::map<DType, int64_t> parameters;
-  for (const NamedWeight& w : m.weights) parameters[w.view.type] += w.view.count();
+  for (const NamedWeight& w : m.weights) parameters[stored_of(w.view.type)] += w.view.count();
   auto most = std::max_element(parameters.begin(), parameters.end(), [](auto& a, auto& b) { return a.second < b.second; });
   const double n = double(m.parameters);
   return fmt::format("{} {} {}", family, n >= 1e9 ? fmt::format("{:.2f}B", n / 1e9) : fmt::format("{:.1f}M", n / 1e6),
@@ -129,6 +163,7 @@ struct Decoder {
   DecoderWeights weights;
   Arena arena;  // random or measured weights, and computed constants
   Tensors files;
+  Arena woven;
 };
 
 View logits(Ctx& x, const Decoder& d, const Batch& b, DType type) {
@@ -185,10 +220,18 @@ Result<Model> make_decoder(const char* family, const Source& source, const Decod
                                              Arena(shape   ? 0
                                                    : owned ? arena_bytes(config, options.type) + constants
                                                            : constants),
-                                             source.tensors});
+                                             source.tensors,
+                                             Arena()});
   if (!shape && options.weights != Weights::random)  // a plan binds views of the mapped file and touches none of it
     if (Status s = bind_stored(source, config, d->weights); !s.ok()) return s;
   if (shape) alloc_weights(d->arena, config, options.stored_type.value_or(config.stored), d->weights);
+  if (options.woven && options.weights == Weights::stored) {
+    d->woven = Arena(woven_bytes(config, d->weights), Arena::Pages::large);
+    weave_stored(config, d->weights, d->woven, options);
+  } else if (options.woven && options.weights == Weights::measured) {
+    for (View* v : woven_slots(config, d->weights)) v->type = woven_of(v->type);
+    if (config.tied) d->weights.head = d->weights.embed;
+  }
   if (owned) {
     const DecoderWeights from = d->weights;
     alloc_weights(d->arena, config, options.type, d->weights);

@@ -40,6 +40,11 @@ struct LoadOptions {
   std::optional<DType> stored_type{};  // what measured weights of a shape are stored as; its config's type
   uint64_t seed = 0;
   bool recompute = false;  // training keeps a layer's output only
+  // Stored and measured matrices woven (base/format.h) where their format and shape allow: what gemm reads fastest. A copy takes the place
+  // of the file's pages, so memory stays that of the file.
+  bool woven = false;
+  const Pool* pool = nullptr;                                 // that weaves; null: the caller alone
+  std::function<void(int64_t done, int64_t all)> progress{};  // bytes woven
 };
 
 // A family of models: one file in this folder, one line in list.h (docs/adding_a_model.md).

@@ -22,7 +22,7 @@ void enter(Ctx& x, const char* op, const char* row, const std::string& shape, co
 
 template <class Op>
 bool eligible(const Kernel<Op>& k, const Runtime& r) {
-  return k.tier == Tier::reference || (k.place == r.place && k.isa <= r.isa);
+  return k.tier == Tier::reference || (k.place == r.place && k.isa <= r.isa && (r.fast_activations || !is_block(k.rounds)));
 }
 
 template <class Op>
@@ -40,6 +40,8 @@ std::vector<Refusal> refusals(const Ctx& x, const Kernel<Op>& picked, const type
     if (k.place != x.runtime().place) continue;  // rows of another place are not "better", they are elsewhere
     if (k.isa > x.runtime().isa)
       all.push_back({k.name, std::string("needs ") + isa_name(k.isa)});
+    else if (!eligible(k, x.runtime()))
+      all.push_back({k.name, "it rounds activations to 8 bits: --activations fast allows that"});
     else if (Verdict v = k.supports(a); !v)
       all.push_back({k.name, v.refusal});
   }

@@ -34,6 +34,7 @@ struct Runtime {
   Pool pool;
   Isa isa;
   Place place = Place::cpu;
+  bool fast_activations = false;  // rows that round activations to 8 bits may be picked (Kernel::rounds)
   std::vector<Fallback> fallbacks;
   void count_fallback(const char* op, const char* from, const char* to, const char* reason);
 };

@@ -80,7 +80,8 @@ struct Kernel {
   void (*launch)(Ctx&, const Args&, char* scratch);
   int64_t (*workspace)(const Args&) = nullptr;  // bytes of scratch, 64-byte aligned
   Speed speed{};
-  DType rounds = DType::f64;  // what it rounds floating inputs to inside; f64: nothing
+  DType rounds =
+      DType::f64;  // what it rounds floating inputs to inside; f64: nothing. A block type: only where the runtime allows it
 };
 
 template <class Op>

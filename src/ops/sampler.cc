@@ -22,6 +22,14 @@ View Sampler::alloc(std::initializer_list<int64_t> dims, DType type) {
   return v;
 }
 
+// A woven view is made as one makes it: by weaving a file's.
+void Sampler::encode(const float* values, const View& v) {
+  if (!is_woven(v.type)) return format_of(v.type)->encode(values, v.data, v.count());
+  const View stored = alloc({v.dims[0], v.dims[1]}, stored_of(v.type));
+  encode(values, stored);
+  for (int64_t g = 0; g < v.dims[0] / format_of(v.type)->rows; ++g) weave(stored, v, g);
+}
+
 double Sampler::next_normal() {  // Box-Muller
   const double radius = std::sqrt(-2 * std::log(next_uniform()));
   return radius * std::cos(2 * std::numbers::pi * next_uniform());
@@ -34,7 +42,7 @@ View Sampler::fill(std::initializer_list<int64_t> dims, DType type, F&& next) {
   if (is_block(type)) {
     std::vector<float> values(n);
     for (float& x : values) x = float(next());
-    format_of(type)->encode(values.data(), v.data, n);
+    encode(values.data(), v);
     return v;
   }
   View flat = v.flat();

@@ -30,6 +30,7 @@ class Sampler {
 
  private:
   View alloc(std::initializer_list<int64_t> dims, DType type);
+  void encode(const float* values, const View& v);
   double next_uniform() { return ridge::uniform({.seed = seed_}, element_++); }
   double next_normal();
   template <class F>

@@ -13,8 +13,9 @@ namespace ridge {
 struct RunnerOptions {
   int64_t context = 0;  // tokens a sequence may hold
   int64_t sequences = 1;
-  int64_t step_tokens = 512;  // tokens of a step at most: prompts are cut into such chunks
-  int64_t step_rows = 0;      // rows of logits at most; 0: one a sequence
+  int64_t step_tokens =
+      256;                // tokens of a step at most: prompts are cut into such chunks, whose activations stay in a 2 MB cache
+  int64_t step_rows = 0;  // rows of logits at most; 0: one a sequence
   int64_t page_size = 32;
   DType kv_type = DType::f16;
 };

@@ -11,4 +11,13 @@
   format(q4_k) \
   format(q6_k) \
   /* end of list */
+
+// Those that gemm reads woven (formats/woven.cc): each of these has a type more, q4_0_woven.
+#define RIDGE_WOVEN_FORMATS(format) \
+  format(q4_0) \
+  format(q4_1) \
+  format(q8_0) \
+  format(q4_k) \
+  format(q6_k) \
+  /* end of list */
 // clang-format on

@@ -31,7 +31,7 @@ std::string Embed::check(const Args& a) {
 
 Cost Embed::cost(const Args& a) {
   // Rows used, not the table; a block format's rows are whole blocks, so any number of columns of one row is counted as the row.
-  const double rows = double(a.ids.dims[0]) * double(bytes_of(a.table.type, a.table.dims[1]));
+  const double rows = double(a.ids.dims[0]) * double(bytes_of(stored_of(a.table.type), a.table.dims[1]));
   return {.vector_flops = a.scale == 1 ? 0 : double(a.y.count()), .bytes_read = rows};
 }
 std::string Embed::shape(const Args& a) { return fmt::format("{}x{} {}", a.y.dims[0], a.y.dims[1], name_of(a.table.type)); }
@@ -56,6 +56,8 @@ std::vector<Case<Embed>> Embed::cases() {
     all.push_back({fmt::format("smoke_{}", name_of(t)), Suite::smoke, plain(6, 13, 512, t, DType::f32)});
     all.push_back({fmt::format("edge_{}_bf16", name_of(t)), Suite::edge, plain(6, 13, 768, t, DType::bf16)});
   }
+  for (DType t : woven_types())
+    all.push_back({fmt::format("smoke_{}", name_of(t)), Suite::smoke, plain(6, 32, 768, t, DType::f16)});
   all.push_back({"smoke_padding_and_scale", Suite::smoke, [](Sampler& r) {
                    return Args{.ids = r.values({5}, DType::i32, {3, -1, 0, 6, -100}),
                                .table = r.normal({7, 33}, DType::f32),

@@ -33,12 +33,13 @@ Verdict supports(const Embed::Args& a) {
 
 // Decodes a row of blocks piece by piece.
 template <class Convert>
-void decode_row(const Format& f, const char* blocks, int64_t n, char* y, int64_t element, float scale, const Convert& convert) {
+void decode_row(const View& table, int64_t row, char* y, int64_t element, float scale, const Convert& convert) {
   constexpr int64_t piece = 256;  // a multiple of every block size
+  const Format& f = *format_of(table.type);
   float values[piece];
-  for (int64_t j = 0; j < n; j += piece) {
-    const int64_t part = std::min(piece, n - j);
-    f.decode(blocks + j / f.block * f.bytes, values, part);
+  for (int64_t j = 0; j < table.dims[1]; j += piece) {
+    const int64_t part = std::min(piece, table.dims[1] - j);
+    decode_values(f, table.data, table.strides[0] / f.block, row, j, values, part);
     convert(values, y + j * element, part, scale);
   }
 }
@@ -46,15 +47,15 @@ void decode_row(const Format& f, const char* blocks, int64_t n, char* y, int64_t
 template <Isa isa>
 void launch(Ctx& x, const Embed::Args& a, char*) {
   const int64_t n = a.y.dims[1], element = size_of(a.y.type);
-  const Format* format = format_of(a.table.type);
-  const auto convert = embed_cpu(isa).convert[format ? 0 : table_index(a.table.type)][table_index(a.y.type)];
+  const bool blocks = is_block(a.table.type);
+  const auto convert = embed_cpu(isa).convert[blocks ? 0 : table_index(a.table.type)][table_index(a.y.type)];
   parallel_rows(x.pool(), a.ids.dims[0], n * 2 * element, [&](int64_t from, int64_t rows) {
     for (int64_t t = from; t < from + rows; ++t) {
       const int64_t id = id_at(a.ids, t, a.table.dims[0]);
       if (id < 0)
         memset(a.y.at(t), 0, size_t(n * element));
-      else if (format)
-        decode_row(*format, a.table.at(id), n, a.y.at(t), element, float(a.scale), convert);
+      else if (blocks)
+        decode_row(a.table, id, a.y.at(t), element, float(a.scale), convert);
       else
         convert(a.table.at(id), a.y.at(t), n, float(a.scale));
     }

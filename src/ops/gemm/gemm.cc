@@ -226,6 +226,41 @@ std::vector<Case<Gemm>> Gemm::cases() {
     all.push_back({"model_smollm2_ffn_down_" + name, Suite::model, plain({64, 576, 1536}, w, DType::f32)});
     all.push_back({"model_smollm2_decode_" + name, Suite::model, plain({1, 1536, 768}, w, DType::f32)});
   }
+  for (DType w : woven_types()) {
+    const std::string name = name_of(w);
+    const int64_t block = format_of(w)->block;
+    all.push_back({"smoke_one_row_" + name, Suite::smoke, plain({1, 48, 2 * block}, w, DType::f32)});
+    for (int64_t m : {2, 7, 9, 37, 75})
+      all.push_back({fmt::format("edge_m{}_{}", m, name), Suite::edge, plain({m, 80, 3 * block}, w, DType::f32)});
+    all.push_back({"edge_deep_" + name, Suite::edge, plain({18, 32, 9 * 256}, w, DType::f32)});  // k is cut
+    all.push_back({"edge_every_operand_" + name, Suite::edge, [=](Sampler& r) {
+                     return Args{.a = r.normal({19, block}, DType::bf16),
+                                 .b = r.normal({48, block}, w, 0.05),
+                                 .c = r.out({19, 48}, DType::f16),
+                                 .gate = r.normal({48, block}, DType::q4_1_woven, 0.05),
+                                 .bias = r.normal({48}, DType::bf16),
+                                 .gate_bias = r.normal({48}, DType::f16),
+                                 .residual = r.normal({19, 48}, DType::bf16),
+                                 .scale = -1.5,
+                                 .act = Activation::silu};
+                   }});
+    for (int64_t m : {3, 21}) {
+      all.push_back({fmt::format("edge_zero_weights_m{}_{}", m, name), Suite::edge, [=](Sampler& r) {
+                       return Args{.a = r.normal({m, block}, DType::f32),
+                                   .b = r.constant({16, block}, w, 0),
+                                   .c = r.out({m, 16}, DType::f32)};
+                     }});
+      all.push_back({fmt::format("edge_infinite_and_nan_rows_m{}_{}", m, name), Suite::edge, [=](Sampler& r) {
+                       Args g = plain({m, 16, block}, w, DType::f32)(r);
+                       g.a.set(std::numeric_limits<double>::infinity(), 1, 5);
+                       g.a.set(std::numeric_limits<double>::quiet_NaN(), m - 1, 0);
+                       for (int64_t k = 0; k < block; ++k) g.a.set(0, 0, k);
+                       return g;
+                     }});
+    }
+    all.push_back({"model_smollm2_ffn_down_" + name, Suite::model, plain({64, 576, 1536}, w, DType::f32)});
+    all.push_back({"model_smollm2_decode_" + name, Suite::model, plain({1, 1536, 768}, w, DType::f32)});
+  }
   for (int64_t m : {2, 3, 8, 16, 17, 31, 32, 33})
     all.push_back({fmt::format("edge_m{}", m), Suite::edge, plain({m, 80, 320}, DType::q8_0, DType::f32)});
   // The halves of k cancel but for small whole numbers, every partial sum fits f32 exactly, and not 16 bits: partial sums kept in

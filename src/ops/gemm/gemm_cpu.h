@@ -31,7 +31,7 @@ struct GemmCpu {
 
 constexpr int kMostStreamRows = 8;
 
-// Tiles of bf16 parts (gemm_amx.cc), on AMX alone. Same scheme as panel.
+// Tiles, on AMX alone. Same scheme as panel.
 struct GemmTiles {
   int64_t (*scratch)(int64_t m, int64_t k);
   int64_t (*pack_items)(const GemmTask&);
@@ -41,9 +41,21 @@ struct GemmTiles {
   bool (*left_out)(const GemmTask&, int64_t row);  // a row that parts cannot express: the caller computes it otherwise
 };
 
+// Woven weights (tile/cpu/woven.h): a's rows become whole numbers, then each item takes 16 rows of b. Null where a level has none.
+struct GemmWoven {
+  int64_t (*scratch)(int64_t m, int64_t k);
+  void (*quantise)(const GemmTask&, int64_t row);
+  int64_t (*items)(const GemmTask&);
+  void (*multiply)(const GemmTask&, int64_t item);
+  bool (*left_out)(const GemmTask&, int64_t row);  // not finite: the caller computes it otherwise
+};
+
 RIDGE_ISA_TABLES(GemmCpu, gemm_cpu)
+RIDGE_ISA_TABLES(GemmWoven, gemm_woven)
+RIDGE_ISA_TABLES(GemmWoven, gemm_woven_fast)
 namespace amx {
-extern const GemmTiles gemm_tiles;
-}
+extern const GemmTiles gemm_tiles;        // any weights with a reader, bf16 parts
+extern const GemmTiles gemm_woven_tiles;  // woven weights, 8-bit parts
+}  // namespace amx
 
 }  // namespace ridge

@@ -15,6 +15,10 @@ using Args = Gemm::Args;
 CpuMatrix matrix(const View& v) {
   if (!v) return {};
   const int64_t row = v.rank == 1 ? 0 : v.strides[0];
+  if (is_woven(v.type)) {
+    const Format& f = *format_of(v.type);
+    return {reinterpret_cast<uint8_t*>(v.data), v.type, row / f.block * f.bytes, 0, &f};
+  }
   if (is_block(v.type) && v.strides[1] != 1)
     return {reinterpret_cast<uint8_t*>(v.data), v.type, 0, bytes_of(v.type, v.strides[1]), format_of(v.type)};
   if (is_block(v.type)) return {reinterpret_cast<uint8_t*>(v.data), v.type, bytes_of(v.type, row), 0, format_of(v.type)};
@@ -44,6 +48,7 @@ bool inner_dense(const View& v) { return !v || v.rows_dense(); }
 bool whole_blocks(const View& w) {
   if (!w || !is_block(w.type)) return true;
   const int64_t block = format_of(w.type)->block;
+  if (is_woven(w.type)) return w.strides[1] == 1;
   auto lies = [&](int along, int across) {
     return w.strides[along] == 1 && w.dims[along] % block == 0 && w.strides[across] % block == 0;
   };
@@ -87,6 +92,18 @@ Verdict takes_stream(const Args& g) {
   return {};
 }
 
+Verdict takes_woven(const Args& g) {
+  if (!is_woven(g.b.type) || (g.gate && !is_woven(g.gate.type))) return {"the weights are not woven: 16 rows in a block"};
+  if (Verdict v = common(g); !v) return v;
+  if (!along_rows(g.a)) return {"whole numbers are made along rows of a: they must be dense"};
+  return {};
+}
+Verdict takes_woven_tiles(const Args& g) {
+  if (g.a.dims[0] <= kMostStreamRows)
+    return {"m <= 8: half of a tile's rows would be empty, and the weights are read once either way"};
+  return takes_woven(g);
+}
+
 // ---- launches
 template <Isa isa>
 int64_t panel_workspace(const Args& g) {
@@ -123,7 +140,47 @@ void launch_stream(Ctx& x, const Args& g, char* scratch) {
   x.pool().parallel(cpu.stream_items(t), [&](int64_t i, int) { cpu.stream(t, i); });
 }
 
-int64_t tiles_bytes(const Args& g) { return (amx::gemm_tiles.scratch(g.a.dims[0], g.a.dims[1]) + 63) / 64 * 64; }
+// Rows of a that whole numbers cannot express go through a panel, after the others; its scratch follows theirs.
+int64_t aligned(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+constexpr Isa panels_of(Isa isa) { return isa > Isa::avx512 ? Isa::avx512 : isa; }
+template <Isa isa>
+void finish_left_out(Ctx& x, const Args& g, const GemmTask& t, bool (*left_out)(const GemmTask&, int64_t), char* scratch) {
+  for (int64_t i = 0; i < t.m; ++i)
+    if (left_out(t, i)) launch_panel<panels_of(isa)>(x, row_of(g, i), scratch);
+}
+
+template <Isa isa>
+int64_t woven_bytes(const Args& g) {
+  return aligned(gemm_woven(isa).scratch(g.a.dims[0], g.a.dims[1]));
+}
+template <Isa isa>
+int64_t woven_workspace(const Args& g) {
+  return woven_bytes<isa>(g) + panel_workspace<panels_of(isa)>(row_of(g, 0));
+}
+constexpr int64_t kQuantisedAlone = 8192;  // numbers that a fork and join would cost more than to make them here
+template <Isa isa, bool fast>
+void launch_woven(Ctx& x, const Args& g, char* scratch) {
+  const GemmWoven& cpu = fast ? gemm_woven_fast(isa) : gemm_woven(isa);
+  const GemmTask t = task(g, scratch);
+  if (t.m * t.k <= kQuantisedAlone)
+    for (int64_t i = 0; i < t.m; ++i) cpu.quantise(t, i);
+  else
+    x.pool().parallel(t.m, [&](int64_t i, int) { cpu.quantise(t, i); });
+  x.pool().parallel(cpu.items(t), [&](int64_t i, int) { cpu.multiply(t, i); });
+  finish_left_out<isa>(x, g, t, cpu.left_out, scratch + woven_bytes<isa>(g));
+}
+
+int64_t woven_tiles_bytes(const Args& g) { return aligned(amx::gemm_woven_tiles.scratch(g.a.dims[0], g.a.dims[1])); }
+int64_t woven_tiles_workspace(const Args& g) { return woven_tiles_bytes(g) + panel_workspace<Isa::avx512>(row_of(g, 0)); }
+void launch_woven_tiles(Ctx& x, const Args& g, char* scratch) {
+  const GemmTiles& cpu = amx::gemm_woven_tiles;
+  const GemmTask t = task(g, scratch);
+  x.pool().parallel(cpu.pack_items(t), [&](int64_t i, int) { cpu.pack(t, i); });
+  x.pool().parallel(cpu.items(t), [&](int64_t i, int) { cpu.multiply(t, i); });
+  finish_left_out<Isa::avx512>(x, g, t, cpu.left_out, scratch + woven_tiles_bytes(g));
+}
+
+int64_t tiles_bytes(const Args& g) { return aligned(amx::gemm_tiles.scratch(g.a.dims[0], g.a.dims[1])); }
 int64_t tiles_workspace(const Args& g) { return tiles_bytes(g) + stream_workspace(row_of(g, 0)); }
 void launch_tiles(Ctx& x, const Args& g, char* scratch) {
   const GemmTiles& cpu = amx::gemm_tiles;
@@ -132,6 +189,19 @@ void launch_tiles(Ctx& x, const Args& g, char* scratch) {
   x.pool().parallel(cpu.items(t), [&](int64_t i, int) { cpu.multiply(t, i); });
   for (int64_t i = 0; i < t.m; ++i)
     if (cpu.left_out(t, i)) launch_stream<Isa::avx512>(x, row_of(g, i), scratch + tiles_bytes(g));
+}
+
+template <Isa isa, bool fast = false>
+constexpr Kernel<Gemm> woven_row(const char* name, Speed speed) {
+  return {.name = name,
+          .place = Place::cpu,
+          .isa = isa,
+          .tier = Tier::fast,
+          .supports = takes_woven,
+          .launch = launch_woven<isa, fast>,
+          .workspace = woven_workspace<isa>,
+          .speed = speed,
+          .rounds = fast ? DType::q8_0 : DType::bf16};
 }
 
 template <Isa isa>
@@ -170,6 +240,19 @@ std::span<const Kernel<Gemm>> Gemm::kernels() {
        .workspace = tiles_workspace,
        .speed = {Unit::matrix_bf16, 0.2, 0.85},
        .rounds = DType::bf16},
+      {.name = "woven_tiles_amx",
+       .place = Place::cpu,
+       .isa = Isa::amx,
+       .tier = Tier::fast,
+       .supports = takes_woven_tiles,
+       .launch = launch_woven_tiles,
+       .workspace = woven_tiles_workspace,
+       .speed = {Unit::matrix_bf16, 0.4, 0.85},
+       .rounds = DType::bf16},
+      woven_row<Isa::vnni, true>("woven_vnni_fast", {Unit::vector_i8, 0.35, 0.85}),
+      woven_row<Isa::vnni>("woven_vnni", {Unit::vector_i8, 0.2, 0.85}),
+      woven_row<Isa::avx512>("woven_avx512", {Unit::fma_f32, 0.5, 0.85}),
+      woven_row<Isa::avx2>("woven_avx2", {Unit::fma_f32, 0.3, 0.8}),
       stream_row<Isa::avx512>("stream_avx512", Tier::fast, {Unit::fma_f32, 0.5, 0.85}),
       panel_row<Isa::avx512>("panel_avx512", Tier::fast, {Unit::fma_f32, 0.75, 0.85}),
       stream_row<Isa::avx2>("stream_avx2", Tier::fast, {Unit::fma_f32, 0.3, 0.5}),

@@ -77,6 +77,46 @@ TEST(Gemm, TilesKeepTheLowParts) {
   }
 }
 
+// Likewise for woven weights: whole numbers of 16 bits of both operands, where the declared rounding would let 8 pass.
+TEST(Gemm, WovenRowsKeepSixteenBits) {
+  Sampler r("sixteen bits");
+  Arena acts(1 << 20);
+  for (Isa isa : {Isa::avx2, Isa::avx512, Isa::vnni, Isa::amx})
+    for (DType type : woven_types())
+      for (int64_t m : {3, 33}) {
+        if (isa > active_isa()) continue;
+        Runtime runtime(1, isa);
+        Ctx x(Mode::run, runtime, acts);
+        const Gemm::Args g{
+            .a = r.normal({m, 512}, DType::f32), .b = r.normal({48, 512}, type, 0.05), .c = r.out({m, 48}, DType::f32)};
+        ASSERT_EQ(std::string(pick<Gemm>(runtime, g).name).substr(0, 5), "woven");
+        gemm(x, g);
+        for (int64_t i = 0; i < m; ++i)
+          for (int64_t j = 0; j < 48; ++j) {
+            double truth = 0, sum_a = 0, sum_b = 0, most_a = 0, most_b = 0;
+            for (int64_t k = 0; k < 512; ++k) {
+              const double a = g.a.get(i, k), b = g.b.get(j, k);
+              truth += a * b, sum_a += std::fabs(a), sum_b += std::fabs(b);
+              most_a = std::max(most_a, std::fabs(a)), most_b = std::max(most_b, std::fabs(b));
+            }
+            ASSERT_LE(std::fabs(g.c.get(i, j) - truth), 0x1p-16 * (most_a * sum_b + 2 * most_b * sum_a))
+                << pick<Gemm>(runtime, g).name << " " << name_of(type) << " " << i << " " << j;
+          }
+      }
+}
+
+// Rows that round activations to 8 bits are for those who ask.
+TEST(Gemm, FastActivationsAreAChoice) {
+  if (active_isa() < Isa::vnni) GTEST_SKIP() << "this machine has no vnni";
+  Sampler r("fast");
+  Runtime exact(1, Isa::vnni), fast(1, Isa::vnni);
+  fast.fast_activations = true;
+  const Gemm::Args g{
+      .a = r.normal({3, 64}, DType::f32), .b = r.normal({16, 64}, DType::q4_0_woven), .c = r.out({3, 16}, DType::f32)};
+  EXPECT_STREQ(pick<Gemm>(exact, g).name, "woven_vnni");
+  EXPECT_STREQ(pick<Gemm>(fast, g).name, "woven_vnni_fast");
+}
+
 INSTANTIATE_TEST_SUITE_P(Isas, GemmTest, testing::Values(Isa::portable, Isa::avx2, Isa::avx512),
                          [](const auto& isa) { return std::string(isa_name(isa.param)); });
 

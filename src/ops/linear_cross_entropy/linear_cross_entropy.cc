@@ -30,7 +30,8 @@ std::string LinearCrossEntropy::check(const Args& a) {
   if (!a.weight || !fits_row(a.weight, tokens) || !fits_row(a.lse, tokens)) return "weight and lse are [tokens]";
   if (!a.loss || !fits_row(a.loss, 1)) return "loss is [1]";
   if (!all_float({a.h, a.weight, a.loss, a.lse})) return "h, weight, loss and lse are floating point";
-  if (!is_float(a.w.type) && !is_block(a.w.type)) return "w is floating point or of a block format";
+  if (!is_float(a.w.type) && (!is_block(a.w.type) || is_woven(a.w.type)))
+    return "w is floating point or of a file's block format";
   if (!(a.softcap >= 0)) return "softcap is positive, or 0 for none";
   return {};
 }

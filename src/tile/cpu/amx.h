@@ -2,7 +2,8 @@
 //
 // x = hi + lo + rest, hi = bf16(x), lo = bf16(x - hi), |rest| < 2^-15 |x| and usually 2^-17. Of the product of two such numbers
 // hi hi + lo hi + hi lo is kept: three tile products give what one f32 product gives but for its last 7 bits.
-// A tile is 16 rows of 64 bytes: 16 x 32 bf16 of the left operand; of the right one 16 pairs of k x 16 columns, pairs side by side.
+// A tile is 16 rows of 64 bytes: 16 x 32 bf16 of the left operand; of the right one 16 pairs of k x 16 columns, pairs side by side. Of bytes
+// twice as many: 16 x 64, and 16 fours of k x 16 columns.
 // For `*_amx.cc` files, which are compiled for the amx level alone.
 //
 // NOTE: the compiler's own tile intrinsics do not say which memory they read, and its configuration intrinsic (GCC 12) names 8 of 64
@@ -44,6 +45,11 @@ RIDGE_INLINE void tile_store(void* p, int64_t row_bytes) {
 template <int sum, int left, int right>
 RIDGE_INLINE void tile_multiply() {
   asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(sum), "i"(left), "i"(right));
+}
+
+template <int sum, int left, int right>
+RIDGE_INLINE void tile_multiply_bytes() {  // signed bytes, 64 of k
+  asm volatile("tdpbssd %%tmm%c2, %%tmm%c1, %%tmm%c0" : : "i"(sum), "i"(left), "i"(right));
 }
 
 // 32 values as bf16 parts, value j beside value j + 16: the order of k within a tile is free as long as both operands share it, and

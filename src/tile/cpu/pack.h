@@ -94,12 +94,14 @@ inline void pack_block_runs(const CpuMatrix& x, int64_t row0, int rows, int64_t 
     }
 }
 
-// A block format without a reader, its blocks along rows or (transposed) across them.
+// A block format without a reader: woven, or its blocks along rows, or (transposed) across them.
 inline void pack_decoded(const CpuMatrix& x, int64_t row0, int rows, int64_t k0, int64_t depth, float* strip, int width) {
   const Format& f = *x.format;
   if (!x.step)
     return pack_turned(rows, depth, strip, width, [&](int r, int64_t k, int n, float* to) {
-      f.decode(x.data + (row0 + r) * x.row + (k0 + k) / f.block * f.bytes, to, n);
+      const uint8_t* row = x.data + (row0 + r) / f.rows * x.row;
+      f.rows == 1 ? f.decode(row + (k0 + k) / f.block * f.bytes, to, n)
+                  : f.decode_row(row, int((row0 + r) % f.rows), k0 + k, to, n);
     });
   float values[kPackDepth];
   for (int64_t k = 0; k < depth; ++k) {
