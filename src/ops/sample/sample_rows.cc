@@ -20,7 +20,7 @@ namespace {
 
 constexpr double kNothing = -std::numeric_limits<double>::infinity();
 constexpr int64_t kSortedK = 1024;  // above it top_k is a threshold
-constexpr int64_t kSlots = 8;       // rows in flight, and so scratch: 26 bytes a token each
+constexpr int64_t kSlots = 8;       // rows in flight, and so scratch: 25 bytes a token each
 
 int64_t blocks_of(int64_t vocab) { return (vocab + kSampleBlock - 1) / kSampleBlock; }
 int64_t padded(int64_t bytes) { return (bytes + 63) / 64 * 64; }
