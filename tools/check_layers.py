@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Holds the includes of src/ to the order of the house, and ISA files to plain headers.
 
-A folder includes itself and lower layers; two folders of one layer never include each other. A `*_cpu.cc` file, compiled once per ISA,
-may include tile/cpu, compiler headers and plain-data headers only: those without function bodies, or with bodies in namespace
-ridge::RIDGE_ISA, whose own includes are plain too. (What slips through here, tools/check_symbols.py sees in the objects.)
+A folder includes itself and lower layers; two folders of one layer never include each other. An ISA file (`*_cpu.cc`, compiled once per
+ISA, or `*_amx.cc`) may include tile/cpu, compiler headers and plain-data headers only: those without function bodies, or with bodies in
+namespace ridge::RIDGE_ISA, whose own includes are plain too. (What slips through here, tools/check_symbols.py sees in the objects.)
 Usage: check_layers.py [ROOT]
 """
 import os
@@ -14,7 +14,9 @@ LAYERS = [["base"], ["device", "io"], ["tile", "meter"], ["ops"], ["model"], ["s
 LEVEL = {folder: level for level, folders in enumerate(LAYERS) for folder in folders}
 # check/ drives what lies below it, so tests from here up may use it.
 CHECKED_FROM = LEVEL["ops"]
-PLAIN_STD = {"cstdint", "cstddef", "stdint.h", "stddef.h", "immintrin.h", "arm_neon.h"}
+ISA_FILES = ("_cpu.cc", "_amx.cc")
+# type_traits and utility for types and index sequences: what is computed while compiling leaves no symbol.
+PLAIN_STD = {"cstdint", "cstddef", "stdint.h", "stddef.h", "immintrin.h", "arm_neon.h", "type_traits", "utility"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.M)
 # A function body after a parameter list, or a template: code that would be compiled into every ISA's object.
 CODE = re.compile(r"\)\s*(?:const\s*)?(?:noexcept\s*)?\{|\btemplate\s*<")
@@ -59,7 +61,7 @@ def layer_errors(src):
 
 def isa_errors(src):
     for path in sources(src):
-        if not path.endswith("_cpu.cc"):
+        if not path.endswith(ISA_FILES):
             continue
         seen, queue = set(), [(path, [])]
         while queue:

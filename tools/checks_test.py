@@ -75,6 +75,10 @@ class Checks(unittest.TestCase):
         self.put("src/ops/glu/glu_cpu.cc", "// x\n#include <algorithm>\n")
         self.expect("check_layers.py", "glu_cpu.cc", "<algorithm>")
 
+    def test_amx_file_with_a_std_header(self):
+        self.put("src/ops/gemm/gemm_amx.cc", "// x\n#include <utility>\n#include <vector>\n")
+        self.expect("check_layers.py", "gemm_amx.cc", "<vector>")
+
     def test_isa_file_with_code_two_headers_away(self):
         self.put("src/ops/glu/glu_cpu.h", '// x\n#include "base/view.h"\n')
         self.expect("check_layers.py", "glu_cpu.cc", "base/view.h", "through ops/glu/glu_cpu.h")
