@@ -43,7 +43,7 @@ Result<int64_t> Generator::submit(Request request) {
       return failed(fmt::format("The token {} is not in the vocabulary of {}; the prompt was made with another tokenizer.", id,
                                 runner_.model().vocab));
   Sequence s{.number = next_++, .request = std::move(request)};
-  s.most = std::min(context, n + s.request.max_tokens);
+  s.most = n + std::min(context - n, s.request.max_tokens);  // no sum that overflows
   s.tokens.reserve(s.most);
   s.tokens = s.request.ids;
   waiting_.push_back(std::move(s));

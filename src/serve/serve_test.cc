@@ -1,6 +1,9 @@
-// The parts of serving without a model: pages, schedules, and what a request may not ask for.
+// The parts of serving: pages, schedules; and generation with a tiny random model, where smollm2_test needs a real one.
 #include <gtest/gtest.h>
 
+#include <limits>
+
+#include "serve/generator.h"
 #include "serve/schedule.h"
 #include "serve/state_pool.h"
 
@@ -50,6 +53,39 @@ TEST(Schedule, NothingToDoIsAnEmptyStep) {
   EXPECT_TRUE(plan({}, 16).empty());
   EXPECT_TRUE(plan({0, 0}, 16).empty());
   EXPECT_EQ(plan({1, 1, 1}, 2), (std::vector<Share>{{0, 1}, {1, 1}}));
+}
+
+std::vector<std::vector<int32_t>> answers(const std::vector<Request>& requests, int threads) {
+  static const Source source = *open_source(std::string(RIDGE_SOURCE_DIR) + "/src/model/goldens/tiny_llama3");
+  static const Model model = *load_model(source, {.weights = LoadOptions::Weights::copied});
+  Runtime runtime(threads);
+  auto runner = *Runner::make(model, runtime, {.context = 64, .sequences = 3, .step_tokens = 16, .page_size = 8});
+  Generator g(*runner, {});
+  for (const Request& r : requests) EXPECT_TRUE(g.submit(r).ok());
+  std::vector<std::vector<int32_t>> all(requests.size());
+  while (!g.idle())
+    for (const Generated& s : g.step()) all[size_t(s.request)].push_back(s.id);
+  EXPECT_EQ(runner->pool().free_pages(), 3 * 8);
+  return all;
+}
+
+// Five requests for three places: prompts in chunks beside decodes, places that change hands, every setting of the sampler.
+TEST(Generation, TheThreadsDoNotMatter) {
+  std::vector<Request> requests;
+  for (int32_t r = 0; r < 5; ++r) {
+    requests.push_back({.ids = {}, .max_tokens = 5 + r, .sampling = {.temperature = 0.4 * r, .top_p = 0.95, .seed = r}});
+    for (int32_t i = 0; i < 1 + 11 * r; ++i) requests[size_t(r)].ids.push_back((7 * i + r) % 61);
+  }
+  requests[3].sampling.top_k = 20, requests[3].sampling.repetition = 1.3, requests[3].sampling.frequency = 0.2;
+  const auto alone = answers(requests, 1);
+  for (size_t r = 0; r < 5; ++r) EXPECT_EQ(alone[r].size(), 5 + r);
+  EXPECT_EQ(answers(requests, 2), alone);
+  EXPECT_EQ(answers(requests, 4), alone);
+}
+
+TEST(Generation, MoreTokensThanAnyNumberCanCountFillTheContext) {
+  const auto answer = answers({{.ids = {1, 2, 3}, .max_tokens = std::numeric_limits<int64_t>::max()}}, 2);
+  EXPECT_EQ(answer[0].size(), 61u);
 }
 
 }  // namespace
