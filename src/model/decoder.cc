@@ -22,9 +22,13 @@ void decoder_layer(Ctx& x, const DecoderConfig& c, const DecoderLayer& l, const 
   View u = x.act(h_in), qkv = x.act({n, q_dim + 2 * kv_dim}, t), o = x.act({n, q_dim}, t);
   View q = qkv.cols(0, q_dim), k = qkv.cols(q_dim, kv_dim), v = qkv.cols(q_dim + kv_dim, kv_dim);
   rms_norm(x, {.x = h_in, .y = u, .w = l.attn_norm, .eps = c.norm_eps});
-  gemm(x, {.a = u, .b = l.q, .c = q, .bias = l.q_bias});
-  gemm(x, {.a = u, .b = l.k, .c = k, .bias = l.k_bias});
-  gemm(x, {.a = u, .b = l.v, .c = v, .bias = l.v_bias});
+  if (l.qkv) {
+    gemm(x, {.a = u, .b = l.qkv, .c = qkv, .bias = l.qkv_bias});
+  } else {
+    gemm(x, {.a = u, .b = l.q, .c = q, .bias = l.q_bias});
+    gemm(x, {.a = u, .b = l.k, .c = k, .bias = l.k_bias});
+    gemm(x, {.a = u, .b = l.v, .c = v, .bias = l.v_bias});
+  }
   // The three share one buffer; rotated queries and keys have one of their own only when the pass is recorded.
   View turned = x.next(qkv);
   View k_flat = k.heads(c.kv_heads), v_flat = v.heads(c.kv_heads);

@@ -28,6 +28,7 @@ struct DecoderLayer {
   View attn_norm;   // [dim]
   View q, k, v, o;  // [heads * d, dim], [kv_heads * d, dim] twice, [dim, heads * d]
   View q_bias, k_bias, v_bias, o_bias;
+  View qkv, qkv_bias;   // q, k and v in one piece, for one product; absent where they are of different types or trained
   View q_norm, k_norm;  // [d]
   View ffn_norm;        // [dim]
   View gate, up, down;  // [ffn, dim] twice, [dim, ffn]

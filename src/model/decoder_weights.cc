@@ -1,6 +1,7 @@
 // Binds a decoder's weights: one visitor names every weight, and loading, planning and random weights all go through it.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -117,36 +118,75 @@ void copy(DecoderWeights from, const DecoderConfig& c, DecoderWeights& to) {
   });
 }
 
-// The matrices that gemm reads; an embedding that is not the head too stays in the file, of which a prompt touches a few rows.
-std::vector<View*> woven_slots(const DecoderConfig& c, DecoderWeights& w) {
-  std::vector<View*> all;
+// ---- weaving
+// Matrices that become one woven one: a single one, or a layer's q, k and v.
+struct Weave {
+  std::vector<View*> parts;
+  View* whole = nullptr;  // of several parts
+  std::vector<View*> biases;
+  View* whole_bias = nullptr;
+  DType type() const { return woven_of(parts[0]->type); }
+  int64_t rows() const {
+    int64_t n = 0;
+    for (const View* v : parts) n += v->dims[0];
+    return n;
+  }
+};
+
+// What gemm reads. An embedding that is not the head too stays in the file: a prompt touches a few of its rows.
+std::vector<Weave> weaves_of(const DecoderConfig& c, DecoderWeights& w) {
+  std::vector<Weave> all;
+  std::vector<const View*> fused;
+  for (DecoderLayer& l : w.layers) {
+    if (!can_weave(l.q) || !can_weave(l.k) || !can_weave(l.v) || l.q.type != l.k.type || l.q.type != l.v.type) continue;
+    all.push_back({{&l.q, &l.k, &l.v}, &l.qkv, {&l.q_bias, &l.k_bias, &l.v_bias}, c.qkv_bias ? &l.qkv_bias : nullptr});
+    fused.insert(fused.end(), {&l.q, &l.k, &l.v});
+  }
   visit_weights(c, w, [&](const Slot&, View& v) {
-    if (can_weave(v) && (c.tied || &v != &w.embed)) all.push_back(&v);
+    if (can_weave(v) && (c.tied || &v != &w.embed) && std::find(fused.begin(), fused.end(), &v) == fused.end())
+      all.push_back({{&v}});
   });
   return all;
 }
 
-void weave_stored(const DecoderConfig& c, DecoderWeights& w, Arena& woven, const LoadOptions& o) {
-  int64_t all = 0, done = 0;
-  const std::vector<View*> slots = woven_slots(c, w);
-  for (const View* v : slots) all += v->bytes();
-  const Pool alone(1);
-  const Pool& pool = o.pool ? *o.pool : alone;
-  for (View* v : slots) {
-    const View from = *v, to = woven.alloc({from.dims[0], from.dims[1]}, woven_of(from.type));
-    pool.parallel(from.dims[0] / format_of(to.type)->rows, [&](int64_t group, int) { weave(from, to, group); });
-    forget_pages(from.data, from.bytes());
-    *v = to;
-    done += from.bytes();
-    if (o.progress) o.progress(done, all);
+// Lays out the woven matrices in an arena, which may only measure, and calls f(from, to) for each part before its view changes.
+template <class F>
+void lay_out_woven(const DecoderConfig& c, DecoderWeights& w, Arena& arena, F&& f) {
+  for (const Weave& m : weaves_of(c, w)) {
+    const View whole = arena.alloc({m.rows(), m.parts[0]->dims[1]}, m.type());
+    int64_t row = 0;
+    for (View* part : m.parts) {
+      const View to = whole.rows(row, part->dims[0]);
+      row += part->dims[0];
+      f(*part, to);
+      *part = to;
+    }
+    if (m.whole) *m.whole = whole;
+    if (!m.whole_bias) continue;
+    const View bias = arena.alloc({m.rows()}, DType::f32);
+    int64_t at = 0;
+    for (const View* part : m.biases)
+      for (int64_t i = 0; i < part->dims[0]; ++i, ++at)
+        if (!arena.measures()) bias.set(part->get(i), at);
+    *m.whole_bias = bias;
   }
   if (c.tied) w.head = w.embed;
 }
 
-int64_t woven_bytes(const DecoderConfig& c, DecoderWeights& w) {
+void weave_stored(const DecoderConfig& c, DecoderWeights& w, Arena& arena, const LoadOptions& o) {
   Arena measure;
-  for (const View* v : woven_slots(c, w)) measure.alloc({v->dims[0], v->dims[1]}, woven_of(v->type));
-  return measure.peak();
+  DecoderWeights trial = w;
+  int64_t all = 0, done = 0;
+  lay_out_woven(c, trial, measure, [&](const View& from, const View&) { all += from.bytes(); });
+  arena = Arena(measure.peak(), Arena::Pages::large);
+  const Pool alone(1);
+  const Pool& pool = o.pool ? *o.pool : alone;
+  lay_out_woven(c, w, arena, [&](const View& from, const View& to) {
+    pool.parallel(from.dims[0] / format_of(to.type)->rows, [&](int64_t group, int) { weave(from, to, group); });
+    forget_pages(from.data, from.bytes());
+    done += from.bytes();
+    if (o.progress) o.progress(done, all);
+  });
 }
 
 std::string label_of(const char* family, const Model& m) {
@@ -163,7 +203,7 @@ struct Decoder {
   DecoderWeights weights;
   Arena arena;  // random or measured weights, and computed constants
   Tensors files;
-  Arena woven;
+  Arena woven;  // what took the place of matrices in the files
 };
 
 View logits(Ctx& x, const Decoder& d, const Batch& b, DType type) {
@@ -225,13 +265,9 @@ Result<Model> make_decoder(const char* family, const Source& source, const Decod
   if (!shape && options.weights != Weights::random)  // a plan binds views of the mapped file and touches none of it
     if (Status s = bind_stored(source, config, d->weights); !s.ok()) return s;
   if (shape) alloc_weights(d->arena, config, options.stored_type.value_or(config.stored), d->weights);
-  if (options.woven && options.weights == Weights::stored) {
-    d->woven = Arena(woven_bytes(config, d->weights), Arena::Pages::large);
-    weave_stored(config, d->weights, d->woven, options);
-  } else if (options.woven && options.weights == Weights::measured) {
-    for (View* v : woven_slots(config, d->weights)) v->type = woven_of(v->type);
-    if (config.tied) d->weights.head = d->weights.embed;
-  }
+  if (options.woven && options.weights == Weights::stored) weave_stored(config, d->weights, d->woven, options);
+  if (options.woven && options.weights == Weights::measured)
+    lay_out_woven(config, d->weights, d->woven, [](const View&, const View&) {});
   if (owned) {
     const DecoderWeights from = d->weights;
     alloc_weights(d->arena, config, options.type, d->weights);

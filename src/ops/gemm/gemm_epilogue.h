@@ -22,34 +22,61 @@ RIDGE_INLINE void store_as(DType type, uint8_t* p, int64_t i, Vec x, int lanes) 
   }
 }
 
-// c[row .. row + rows)[col .. col + cols) from sums[rows][cols], whose rows are `ld` apart, and from the gate's where there is one.
-// A vector of columns at a time, so that a bias is read once. `plain`: nothing but a scale, f32 in and out.
-template <bool plain>
-inline void finish(const GemmTask& t, int64_t row, int64_t rows, int64_t col, int64_t cols, const float* sums, const float* gates,
-                   int64_t ld) {
-  const Vec scale = broadcast(t.scale);
-  each_vec(
-      cols, [&](int64_t j, int lanes) __attribute__((always_inline)) {
-        const Vec bias = !plain && t.bias.data ? load_as(t.bias.type, t.bias.data, col + j, lanes) : zero();
-        const Vec gate_bias = !plain && t.gate_bias.data ? load_as(t.gate_bias.type, t.gate_bias.data, col + j, lanes) : zero();
-        for (int64_t i = 0; i < rows; ++i) {
-          uint8_t* c = t.c.data + (row + i) * t.c.row;
-          Vec y = fma(scale, load(sums + i * ld + j, lanes), bias);
-          if constexpr (plain) {
-            store(reinterpret_cast<float*>(c) + col + j, y, lanes);
-          } else {
-            y = gates ? y * activate(t.act, fma(scale, load(gates + i * ld + j, lanes), gate_bias)) : activate(t.act, y);
-            if (t.residual.data) y = y + load_as(t.residual.type, t.residual.data + (row + i) * t.residual.row, col + j, lanes);
-            store_as(t.c.type, c, col + j, y, lanes);
-          }
-        }
-      });
+// What stands between sums and c: nothing but a scale; parts that are f32 and no bias; or anything.
+enum class Epilogue : uint8_t { plain, f32, any };
+RIDGE_INLINE Epilogue epilogue_of(const GemmTask& t) {
+  if (t.bias.data || t.gate_bias.data || t.c.type != DType::f32) return Epilogue::any;
+  if (t.residual.data && t.residual.type != DType::f32) return Epilogue::any;
+  return !t.gate.data && !t.residual.data && t.act == Activation::none ? Epilogue::plain : Epilogue::f32;
 }
 
+// c[row .. row + rows)[col .. col + cols) from sums(i, j, lanes), where i and j count from row and col, and gates(i, j, lanes) where there is
+// a gate. Row by row: what one row's columns lie in is one stretch of memory.
+template <Epilogue kind, class Sums, class Gates>
+RIDGE_INLINE void finish_as(const GemmTask& t, int64_t row, int64_t rows, int64_t col, int64_t cols, Sums&& sums, Gates&& gates) {
+  const Vec scale = broadcast(t.scale);
+  for (int64_t i = 0; i < rows; ++i) {
+    uint8_t* c = t.c.data + (row + i) * t.c.row;
+    const uint8_t* residual = t.residual.data + (row + i) * t.residual.row;
+    each_vec(
+        cols, [&](int64_t j, int lanes) __attribute__((always_inline)) {
+          if constexpr (kind == Epilogue::plain) {
+            store(reinterpret_cast<float*>(c) + col + j, scale * sums(i, j, lanes), lanes);
+          } else {
+            const auto biased = [&](Vec x, const CpuMatrix& bias) __attribute__((always_inline)) {
+              if constexpr (kind == Epilogue::any)
+                if (bias.data) return fma(scale, x, load_as(bias.type, bias.data, col + j, lanes));
+              return scale * x;
+            };
+            Vec y = biased(sums(i, j, lanes), t.bias);
+            y = t.gate.data ? y * activate(t.act, biased(gates(i, j, lanes), t.gate_bias)) : activate(t.act, y);
+            if (t.residual.data)
+              y = y + (kind == Epilogue::any ? load_as(t.residual.type, residual, col + j, lanes)
+                                             : load(reinterpret_cast<const float*>(residual) + col + j, lanes));
+            if constexpr (kind == Epilogue::any)
+              store_as(t.c.type, c, col + j, y, lanes);
+            else
+              store(reinterpret_cast<float*>(c) + col + j, y, lanes);
+          }
+        });
+  }
+}
+template <class Sums, class Gates>
+RIDGE_INLINE void finish(const GemmTask& t, int64_t row, int64_t rows, int64_t col, int64_t cols, Sums&& sums, Gates&& gates) {
+  switch (epilogue_of(t)) {
+    case Epilogue::plain: return finish_as<Epilogue::plain>(t, row, rows, col, cols, sums, gates);
+    case Epilogue::f32: return finish_as<Epilogue::f32>(t, row, rows, col, cols, sums, gates);
+    case Epilogue::any: return finish_as<Epilogue::any>(t, row, rows, col, cols, sums, gates);
+  }
+}
+
+// From sums[rows][cols] in memory, whose rows are `ld` apart, and from the gate's.
 inline void finish(const GemmTask& t, int64_t row, int64_t rows, int64_t col, int64_t cols, const float* sums, const float* gates,
                    int64_t ld) {
-  const bool plain = !t.bias.data && !gates && t.act == Activation::none && !t.residual.data && t.c.type == DType::f32;
-  plain ? finish<true>(t, row, rows, col, cols, sums, gates, ld) : finish<false>(t, row, rows, col, cols, sums, gates, ld);
+  const auto from = [ld](const float* p) {
+    return [=](int64_t i, int64_t j, int lanes) __attribute__((always_inline)) { return load(p + i * ld + j, lanes); };
+  };
+  finish(t, row, rows, col, cols, from(sums), from(gates));
 }
 
 }  // namespace

@@ -46,29 +46,39 @@ uint8_t* flags(const GemmTask& t) { return reinterpret_cast<uint8_t*>(scales(t) 
 bool left_out(const GemmTask& t, int64_t row) { return flags(t)[row]; }
 int64_t pack_items(const GemmTask& t) { return ceil_div(t.m, kTileRows); }
 
-RIDGE_INLINE void split_bytes(__m512i v, char* high, char* low) {
-  const __m512i h = _mm512_srai_epi32(_mm512_add_epi32(v, _mm512_set1_epi32(128)), 8);
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(high), _mm512_cvtepi32_epi8(h));
-  _mm_storeu_si128(reinterpret_cast<__m128i*>(low), _mm512_cvtepi32_epi8(v));
+// 64 whole numbers below 2^15 to their high and low bytes. Packing works within quarters of a register; one permutation puts them in order.
+RIDGE_INLINE void split_bytes(const __m512i (&v)[4], char* high, char* low) {
+  const __m512i order = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15), byte = _mm512_set1_epi16(0xff);
+  const __m512i a = _mm512_packs_epi32(v[0], v[1]), b = _mm512_packs_epi32(v[2], v[3]), half = _mm512_set1_epi16(128);
+  const __m512i highs =
+      _mm512_packs_epi16(_mm512_srai_epi16(_mm512_add_epi16(a, half), 8), _mm512_srai_epi16(_mm512_add_epi16(b, half), 8));
+  const __m512i lows = _mm512_packus_epi16(_mm512_and_si512(a, byte), _mm512_and_si512(b, byte));
+  _mm512_storeu_si512(high, _mm512_permutexvar_epi32(order, highs));
+  _mm512_storeu_si512(low, _mm512_permutexvar_epi32(order, lows));
 }
 
+template <class T>
 void pack_row(const GemmTask& t, int64_t row, char* out) {
-  const uint8_t* a = t.a.data + row * t.a.row;
-  Vec most = zero(), odd = zero();
-  for (int64_t k = 0; k < t.k; k += kLanes) {  // k is a multiple of 32
-    const Vec x = load_as(t.a.type, a, k, kLanes);
-    most = max(abs(x), most);
-    odd = odd + (x - x);  // NaN for what is not finite
-  }
-  float largest = reduce_max(most);
-  flags(t)[row] = !(reduce_add(odd) == 0 && largest < 0x1p120f);
+  const T* a = reinterpret_cast<const T*>(t.a.data + row * t.a.row);
+  MostBits most;
+  for (int64_t k = 0; k < t.k; k += 2 * kLanes) most.see(load(a + k)), most.see(load(a + k + kLanes));  // k is a multiple of 32
+  float largest = most.value();
+  flags(t)[row] = !(largest < 0x1p120f);
   if (largest < 0x1p-100f) largest = 0;
   const Vec by = broadcast(largest > 0 ? kMostCode / largest : 0);
   scales(t)[row] = largest / kMostCode;
-  for (int64_t k = 0; k < ceil_div(t.k, kDepth) * kDepth; k += kLanes) {
-    char* to = out + k / kDepth * 2 * kTileBytes + k % kDepth;
-    const Vec x = k < t.k ? load_as(t.a.type, a, k, kLanes) : zero();
-    split_bytes(_mm512_cvtps_epi32((x * by).v), to, to + kTileBytes);
+  for (int64_t k = 0; k < t.k; k += kDepth, out += 2 * kTileBytes) {
+    __m512i v[4];
+    for (int i = 0; i < 4; ++i)
+      v[i] = k + i * kLanes < t.k ? _mm512_cvtps_epi32((load(a + k + i * kLanes) * by).v) : _mm512_setzero_si512();
+    split_bytes(v, out, out + kTileBytes);
+  }
+}
+void pack_row(const GemmTask& t, int64_t row, char* out) {
+  switch (t.a.type) {
+    case DType::f16: return pack_row<F16>(t, row, out);
+    case DType::bf16: return pack_row<Bf16>(t, row, out);
+    default: return pack_row<float>(t, row, out);
   }
 }
 
@@ -233,22 +243,20 @@ void multiply_panel(const char* x0, const char* x1, const char* w, int64_t depth
   end_sums<two>(sums + kSums / 2);
 }
 
-// [rows][32] floats from whole sums.
-void to_floats(const int32_t* sums, int64_t rows, const float* a_scale, const float* row_scale, float* out) {
-  for (int64_t r = 0; r < rows; ++r)
-    for (int g = 0; g < 2; ++g) {
-      const int32_t* at = sums + (r / kTileRows * 2 + g) * 256 + r % kTileRows * kTileRows;
-      const Vec cross{_mm512_cvtepi32_ps(_mm512_load_si512(at))}, high{_mm512_cvtepi32_ps(_mm512_load_si512(at + kSums / 2))};
-      const Vec by = load(row_scale + g * kTileRows) * broadcast(256 * a_scale[r]);
-      store(out + r * kPanel + g * kTileRows, fma(high, broadcast(256), cross) * by);
-    }
-}
-
-void finish_panel(const GemmTask& t, int64_t row0, int64_t rows, int64_t col, const float* sums, const float* gates) {
+// Runs of rows of 32 x 32 whole sums that are not left out: to floats on their way to c.
+void finish_panel(const GemmTask& t, int64_t row0, int64_t rows, int64_t col, const int32_t* sums, const Panel (&panels)[2]) {
   for (int64_t from = 0, to; from < rows; from = to + 1) {
     for (to = from; to < rows && !left_out(t, row0 + to);) ++to;
-    finish(t, row0 + from, to - from, col, smaller(kPanel, t.n - col), sums + from * kPanel,
-           gates ? gates + from * kPanel : nullptr, kPanel);
+    const float* a_scale = scales(t) + row0 + from;
+    const auto floats_of = [&](int weights) {
+      return [ =, &panels ](int64_t i, int64_t j, int) __attribute__((always_inline)) {
+        const int64_t r = from + i;
+        const int32_t* at = sums + weights * kSums + (r / kTileRows * 2 + j / kTileRows) * 256 + r % kTileRows * kTileRows;
+        const Vec cross{_mm512_cvtepi32_ps(_mm512_load_si512(at))}, high{_mm512_cvtepi32_ps(_mm512_load_si512(at + kSums / 2))};
+        return fma(high, broadcast(256), cross) * (load(panels[weights].row_scale + j) * broadcast(256 * a_scale[i]));
+      };
+    };
+    finish(t, row0 + from, to - from, col, smaller(kPanel, t.n - col), floats_of(0), floats_of(1));
   }
 }
 
@@ -258,7 +266,6 @@ int64_t items(const GemmTask& t) { return t.m == 0 ? 0 : ceil_div(t.m, block_of(
 void multiply(const GemmTask& t, int64_t item) {
   alignas(64) Panel panels[2];                                // b's, the gate's
   alignas(64) int32_t sums[kMostBlock / kPanel * 2 * kSums];  // [pair of row tiles][b, gate]; one place when k is not cut
-  alignas(64) float done[2][kPanel * kPanel];
   const int64_t block = block_of(t), row0 = item / panels_of(t) * block, rows = smaller(block, t.m - row0);
   const int64_t col = item % panels_of(t) * kPanel, group0 = col / kTileRows, groups = smaller(2, t.n / kTileRows - group0);
   const int weights = t.gate.data ? 2 : 1;
@@ -272,13 +279,12 @@ void multiply(const GemmTask& t, int64_t item) {
     for (int64_t i = 0; i < rows; i += kPanel) {
       const char* x0 = t.scratch + (row0 + i) / kTileRows * row_tile_bytes(t.k) + k / kDepth * 2 * kTileBytes;
       const int64_t here = smaller(kPanel, rows - i);
-      for (int w = 0; w < weights; ++w) {
-        int32_t* s = sums + ((whole ? 0 : i / kPanel * 2) + w) * kSums;
-        here > kTileRows ? multiply_panel<true>(x0, x0 + row_tile_bytes(t.k), panels[w].tiles, ceil_div(depth, kDepth), s, k == 0)
-                         : multiply_panel<false>(x0, x0, panels[w].tiles, ceil_div(depth, kDepth), s, k == 0);
-        if (k + depth >= t.k) to_floats(s, here, scales(t) + row0 + i, panels[w].row_scale, done[w]);
-      }
-      if (k + depth >= t.k) finish_panel(t, row0 + i, here, col, done[0], t.gate.data ? done[1] : nullptr);
+      int32_t* s = sums + (whole ? 0 : i / kPanel * 2) * kSums;
+      for (int w = 0; w < weights; ++w)
+        here > kTileRows
+            ? multiply_panel<true>(x0, x0 + row_tile_bytes(t.k), panels[w].tiles, ceil_div(depth, kDepth), s + w * kSums, k == 0)
+            : multiply_panel<false>(x0, x0, panels[w].tiles, ceil_div(depth, kDepth), s + w * kSums, k == 0);
+      if (k + depth >= t.k) finish_panel(t, row0 + i, here, col, s, panels);
     }
     k += depth;
   } while (k < t.k);

@@ -77,6 +77,12 @@ struct MostBits {
   RIDGE_INLINE void see(Vec x) {
     bits = _mm512_max_epu32(bits, _mm512_and_si512(_mm512_castps_si512(x.v), _mm512_set1_epi32(0x7fffffff)));
   }
+  RIDGE_INLINE float value() const {  // as a number; infinities and NaN stay what they are
+    const uint32_t all = _mm512_reduce_max_epu32(bits);
+    float x;
+    __builtin_memcpy(&x, &all, 4);
+    return x;
+  }
   RIDGE_INLINE bool below(float limit) const {
     return !_mm512_cmpge_epu32_mask(bits, _mm512_castps_si512(_mm512_set1_ps(limit)));
   }
