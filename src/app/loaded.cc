@@ -15,7 +15,9 @@ bool weaves(Isa isa) { return isa >= Isa::avx2; }
 
 int threads_of(int wanted) { return wanted > 0 ? wanted : default_threads(); }
 
-DType kv_dtype(const std::string& name) { return name == "f32" ? DType::f32 : name == "bf16" ? DType::bf16 : DType::f16; }
+DType kv_dtype(const std::string& name) {
+  return name == "f32" ? DType::f32 : name == "bf16" ? DType::bf16 : name == "q8_0" ? DType::q8_0 : DType::f16;
+}
 
 Result<std::unique_ptr<Tokenizer>> load_tokenizer(const Source& source) {
   if (source.kind == Source::Kind::shape)
@@ -53,6 +55,7 @@ Result<std::unique_ptr<Loaded>> load(const CommonOptions& o) {
 }
 
 Status refuse_fallbacks(const CommonOptions& o, const Loaded& l) {
+  if (Status s = cache_fits(l.model, kv_dtype(o.kv_type)); !s.ok()) return s;
   if (!o.strict) return {};
   Runtime trial(1, l.runtime->isa);
   for (int32_t queries : {1, 128})

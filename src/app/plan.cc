@@ -11,6 +11,7 @@
 #include "device/isa.h"
 #include "meter/measure.h"
 #include "model/plan.h"
+#include "serve/runner.h"
 
 namespace ridge {
 
@@ -92,6 +93,7 @@ int plan_verb(const PlanVerb& o) {
   const int threads = threads_of(o.threads);
   Result<Machine> machine = machine_of(o, threads);
   if (!machine) return report(machine.status());
+  if (Status s = cache_fits(*model, kv_dtype(o.kv_type)); !s.ok()) return report(s);
   const int64_t queries = o.prompt ? o.prompt : 1;
   if (o.depth + queries > model->context)
     return report(

@@ -86,6 +86,14 @@ bool View::dense() const {
   return true;
 }
 
+bool View::whole_blocks() const {
+  const Format* f = format_of(type);
+  if (!f || rank == 0 || !rows_dense() || dims[rank - 1] % f->block != 0) return false;
+  for (int i = 0; i + 1 < rank; ++i)
+    if (dims[i] > 1 && strides[i] % f->block != 0) return false;
+  return true;
+}
+
 View View::t() const {
   RIDGE_CHECK(rank == 2, "only a matrix is transposed: " + to_string(*this));
   View v = *this;

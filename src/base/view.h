@@ -39,7 +39,8 @@ struct View {
   void set(double x, int64_t i = 0, int64_t j = 0, int64_t k = 0, int64_t l = 0) const;
   void add(double x, int64_t i = 0, int64_t j = 0, int64_t k = 0, int64_t l = 0) const { set(get(i, j, k, l) + x, i, j, k, l); }
 
-  bool dense() const;  // row-major without gaps
+  bool dense() const;         // row-major without gaps
+  bool whole_blocks() const;  // a block format: rows and strides are whole blocks
   bool rows_dense() const { return rank > 0 && (strides[rank - 1] == 1 || dims[rank - 1] == 1); }
 
   View t() const;                            // rank 2: [i, j] -> [j, i]; of a block format: for get() alone

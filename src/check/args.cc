@@ -208,7 +208,7 @@ void CaseArgs::copy_group(const CaseArgs& from, std::vector<int> members, const 
   DType type = first.type;
   if (how.f64 && is_floating(type))
     type = DType::f64;
-  else if (is_block(type) && how.decoded)
+  else if (is_block(type) && how.decoded && !g.written)  // what is written is rounded as its type rounds
     type = DType::f32;
   for (int m : members) {
     View v = from.view(m);
@@ -244,8 +244,15 @@ void CaseArgs::mark_elements(const Group& g, std::vector<char>& mask) const {
   for (int m : g.members) {
     if (!output(m)) continue;
     const View& v = view(m);
-    const int64_t size = size_of(v.type), base = v.data - g.region.all();
+    const int64_t base = v.data - g.region.all();
     if (v.count() == 0) continue;
+    if (is_block(v.type)) {
+      for_each_run(v, [&](const int64_t i[4], int, int64_t n) {
+        memset(mask.data() + base + bytes_of(v.type, element(v, i)), 1, size_t(bytes_of(v.type, n)));
+      });
+      continue;
+    }
+    const int64_t size = size_of(v.type);
     for_each_run(v, [&](const int64_t i[4], int inner, int64_t n) {
       const int64_t from = base + element(v, i) * size, stride = v.strides[inner] * size;
       if (stride == size) return void(memset(mask.data() + from, 1, size_t(n * size)));

@@ -47,7 +47,7 @@ void visit(Worst& worst, const char* operand, const int64_t (&at)[4], double got
 
 void compare_operand(Worst& worst, const char* name, const View& got, const View& truth, const View& twin,
                      const Accuracy& accuracy) {
-  const bool floating = is_float(got.type);
+  const bool floating = is_float(got.type) || is_block(got.type);
   const Scale s = floating ? scale_of(truth, twin) : Scale{};
   const double tolerance = accuracy.relative * s.twin_error + accuracy.floor * 0x1p-24 * s.truth;
   for_each_index(got, [&](int64_t i, int64_t j, int64_t k, int64_t l) {

@@ -28,7 +28,7 @@ struct KvCache {
 
 struct KvShape {
   int64_t layers = 0, kv_heads = 0, head_dim = 0;
-  int64_t bytes_per_token(DType type) const { return 2 * layers * kv_heads * head_dim * size_of(type); }
+  int64_t bytes_per_token(DType type) const { return bytes_of(type, 2 * layers * kv_heads * head_dim); }
 };
 
 KvCache alloc_kv_cache(Arena& a, const KvShape& shape, int64_t pages, int64_t page_size, DType type);

@@ -3,9 +3,18 @@
 #include <fmt/format.h>
 
 #include "base/check.h"
+#include "base/format.h"
 #include "device/topology.h"
 
 namespace ridge {
+
+Status cache_fits(const Model& model, DType kv_type) {
+  const Format* f = format_of(kv_type);
+  if (!f || model.kv.head_dim % f->block == 0) return {};
+  return usage_error(
+      fmt::format("a {} cache needs head dimensions in multiples of {}, and this model's is {}; ask for an f16 cache.", f->name,
+                  f->block, model.kv.head_dim));
+}
 
 Result<std::unique_ptr<Runner>> Runner::make(const Model& model, Runtime& runtime, const RunnerOptions& options) {
   RunnerOptions o = options;
@@ -13,6 +22,7 @@ Result<std::unique_ptr<Runner>> Runner::make(const Model& model, Runtime& runtim
   if (o.context > model.context)
     return usage_error(fmt::format("a context of {} tokens was asked for, and the model was made for {}; ask for less.",
                                    o.context, model.context));
+  if (Status s = cache_fits(model, o.kv_type); !s.ok()) return s;
   o.step_tokens = std::min(o.step_tokens, o.context * o.sequences);
   if (o.step_rows == 0) o.step_rows = o.sequences;
   const double kv = double(o.sequences) * double(o.context + o.page_size) * double(model.kv.bytes_per_token(o.kv_type));

@@ -20,6 +20,9 @@ struct RunnerOptions {
   DType kv_type = DType::f16;
 };
 
+// Whether a model's heads are whole blocks of the cache's type.
+Status cache_fits(const Model& model, DType kv_type);
+
 class Runner {
  public:
   // A context that does not fit memory is a Status.

@@ -115,6 +115,12 @@ TEST(SmolLm2, TheDefaultRowsStayWithinTheirBudget) {
   EXPECT_LE(d.kl, 2e-4);
 }
 
+TEST(SmolLm2, AnInt8CacheCostsWhatItsDocumentationSays) {
+  const Difference d = compare(active_isa(), DType::q8_0);
+  EXPECT_GE(double(d.top1_equal) / double(d.positions), 0.98);
+  EXPECT_LE(d.kl, 1e-3);
+}
+
 TEST(SmolLm2, SeveralSequencesAnswerAsEachDoesAlone) {
   SmolLm2& m = smollm2();
   Tokenizer t = *tokenizer_from_gguf(*m.source.gguf);

@@ -109,8 +109,11 @@ std::string Attention::check(const Args& a) {
     return "flat k and v have the tokens of q and one count of heads";
   if (paged && (a.pages.table.rank != 2 || a.pages.table.type != DType::i32 || a.pages.table.dims[0] != a.segments.count()))
     return "paged keys need an i32 page table [segments, max_pages]";
-  for (const View& v : {a.q, a.k, a.v, a.o})
-    if (!is_float(v.type)) return "q, k, v and o are floating point";
+  for (const View& v : {a.q, a.o})
+    if (!is_float(v.type)) return "q and o are floating point";
+  for (const View& v : {a.k, a.v})
+    if (!is_float(v.type) && !(v.type == DType::q8_0 && v.whole_blocks()))
+      return "k and v are floating point, or Q8_0 with head dimensions and strides of whole blocks of 32";
   if (a.lse && (!is(a.lse, {tokens, heads}) || (a.lse.type != DType::f32 && a.lse.type != DType::f64)))
     return "lse is not f32 [tokens, heads]";
   if (a.sinks && !is(a.sinks, {heads})) return "sinks is not [heads]";
@@ -128,7 +131,7 @@ Cost Attention::cost(const Args& a) {
     keys += double(n);
     if (paged) pages += double((n + a.k.dims[2] - 1) / a.k.dims[2]);
   }
-  const double key_bytes = double(kv_heads * (d * size_of(a.k.type) + dv * size_of(a.v.type)));
+  const double key_bytes = double(kv_heads * (bytes_of(a.k.type, d) + bytes_of(a.v.type, dv)));
   return {.matmul_flops = 2 * pairs * double(d + dv),
           .vector_flops = kVectorFlopsPerPair * pairs,
           .bytes_read = keys * key_bytes + 4 * pages};

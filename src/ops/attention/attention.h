@@ -23,7 +23,8 @@ struct Attention {
   struct Args {
     View q;     // [tokens, heads, d]
     View k, v;  // flat: [tokens, kv_heads, d], [.., dv]: a segment's keys are its own
-                // tokens. Paged: [pages, kv_heads, page, d], [.., dv], any strides
+                // tokens. Paged: [pages, kv_heads, page, d], [.., dv], any strides.
+                // Floating point, or Q8_0 where head dimensions are whole blocks
     Segments segments;
     View o;         // [tokens, heads, dv]
     Pages pages{};  // where a segment's keys are; the table is used when k is paged

@@ -6,6 +6,7 @@
 #include <limits>
 #include <numeric>
 
+#include "base/format.h"
 #include "ops/attention/attention.h"
 #include "ops/sampler.h"
 
@@ -28,6 +29,11 @@ struct Shape {
 
 // A paged operand whose unused slots are NaN.
 View pages_of(Sampler& r, int64_t pages, int64_t heads, int64_t page, int64_t d, DType type, bool token_major) {
+  if (is_block(type)) {  // bytes that are NaN as a scale
+    View v = r.normal({pages, heads, page, d}, type);
+    std::fill(v.data, v.data + v.bytes(), char(0xff));
+    return v;
+  }
   if (!token_major) return r.constant({pages, heads, page, d}, type, NAN);
   View v = r.constant({pages, page, heads, d}, type, NAN);
   std::swap(v.dims[1], v.dims[2]);
@@ -58,6 +64,12 @@ void fill_keys(Sampler& r, const Attention::Args& a, double spread, const std::v
       for (int64_t h = 0; h < a.k.dims[1]; ++h) {
         const int64_t p = int64_t(a.pages.table.get(s, j / page));
         View row = r.normal({a.k.dims[3] + a.v.dims[3]}, DType::f32);
+        if (is_block(a.k.type)) {
+          for (int64_t c = 0; c < a.k.dims[3]; ++c) row.set(spread * row.get(c), c);
+          format_of(a.k.type)->encode(row.as<float>(), a.k.at(p, h, j % page), a.k.dims[3]);
+          format_of(a.v.type)->encode(row.as<float>(a.k.dims[3]), a.v.at(p, h, j % page), a.v.dims[3]);
+          continue;
+        }
         for (int64_t c = 0; c < a.k.dims[3]; ++c) a.k.set(spread * row.get(c), p, h, j % page, c);
         for (int64_t c = 0; c < a.v.dims[3]; ++c) a.v.set(row.get(a.k.dims[3] + c), p, h, j % page, c);
       }
@@ -219,7 +231,7 @@ void add_shapes(std::vector<Case<Attention>>& all) {
 }
 
 void add_types(std::vector<Case<Attention>>& all) {
-  for (DType kv : {DType::f32, DType::f16, DType::bf16})
+  for (DType kv : {DType::f32, DType::f16, DType::bf16, DType::q8_0})
     for (DType type : {DType::f32, DType::bf16})
       if (kv != DType::f32 || type != DType::f32)
         all.push_back({fmt::format("edge_{}_over_{}", name_of(type), name_of(kv)), Suite::edge, [=](Sampler& r) {
@@ -232,6 +244,17 @@ void add_types(std::vector<Case<Attention>>& all) {
                                          .type = type,
                                          .kv = kv});
                        }});
+  all.push_back(of("edge_q8_flat", Suite::edge, {.queries = {37, 4, 1}, .d = 96, .kv = DType::q8_0}));
+  all.push_back(of("edge_q8_value_dim_differs", Suite::edge,
+                   {.queries = {1, 40, 12}, .keys = {530, 90, 300}, .d = 96, .dv = 160, .page = 16, .kv = DType::q8_0}));
+  all.push_back(of("edge_q8_everything", Suite::edge,
+                   {.queries = {1, 40, 2, 6},
+                    .keys = {75, 60, 300, 700},
+                    .page = 16,
+                    .kv = DType::q8_0,
+                    .sinks = true,
+                    .window = 50,
+                    .softcap = 20}));
   all.push_back(of("edge_bf16_flat", Suite::edge, {.queries = {37, 4}, .d = 40, .type = DType::bf16, .kv = DType::bf16}));
   all.push_back(of("edge_f64", Suite::edge,
                    {.queries = {5, 3}, .keys = {9, 14}, .d = 8, .page = 4, .type = DType::f64, .kv = DType::f64, .sinks = true}));
@@ -254,6 +277,16 @@ void add_models(std::vector<Case<Attention>>& all) {
       of("model_smollm2_decode_d4096", model, {.queries = {1}, .keys = {4096}, .heads = 9, .kv_heads = 3, .d = 64, .page = 64}));
   all.push_back(of("model_smollm2_decode_d4096_f16", model,
                    {.queries = {1}, .keys = {4096}, .heads = 9, .kv_heads = 3, .d = 64, .page = 64, .kv = DType::f16}));
+  all.push_back(of("model_smollm2_decode_d4096_q8", model,
+                   {.queries = {1}, .keys = {4096}, .heads = 9, .kv_heads = 3, .d = 64, .page = 64, .kv = DType::q8_0}));
+  all.push_back(of("model_smollm2_prefill_512_f16", model,
+                   {.queries = {512}, .heads = 9, .kv_heads = 3, .d = 64, .page = 64, .kv = DType::f16}));
+  for (int32_t queries : {8, 16})  // speculation and small batches of one sequence
+    all.push_back(
+        {fmt::format("model_smollm2_verify_{}_d4096_f16", queries), model, [=](Sampler& r) {
+           return make(r,
+                       {.queries = {queries}, .keys = {4096}, .heads = 9, .kv_heads = 3, .d = 64, .page = 64, .kv = DType::f16});
+         }});
   all.push_back(of("model_llama3_decode_d2048_bf16", model,
                    {.queries = {1}, .keys = {2048}, .heads = 32, .kv_heads = 8, .d = 128, .page = 64, .kv = DType::bf16}));
   all.push_back(

@@ -90,36 +90,83 @@ void flash(const AttentionCall& a, const AttentionTask& t) { run_flash<VectorPro
 
 // ---- few: features in the lanes
 
+// The keys of a block, and their scales where they are Q8_0: those of values go into the weights.
+template <class T>
+struct FewKeys {
+  int n;
+  const T *k[kBlock], *v[kBlock];
+  alignas(64) float k_scale[kMaxDim / 32][kBlock], v_scale[kMaxDim / 32][kBlock];
+};
+
 struct FewState {
   alignas(64) float q[kFew][kMaxDim];
   alignas(64) float o[kFew][kMaxDim];
   alignas(64) float s[kFew][kBlock];
+  alignas(64) float weights[kFew][kBlock];  // s times the scales of a block of features
   float m[kFew], l[kFew], alpha[kFew];
 };
 
+template <class T>
+constexpr bool kScaled = std::is_same_v<T, Q8>;
+
+// kLanes features of a key or value, or `lanes` of them; unscaled.
+template <class T>
+RIDGE_INLINE Vec features(const T* row, int64_t c, int lanes) {
+  if constexpr (kScaled<T>)
+    return load(row[c / 32].values + c % 32);
+  else
+    return lanes == kLanes ? load(row + c) : load(row + c, lanes);
+}
+
+// n 0: no more blocks.
+template <class T>
+RIDGE_INLINE void find_keys(const AttentionCall& a, const AttentionTask& t, int64_t from, FewKeys<T>& b) {
+  int64_t offsets[kBlock];
+  b.n = int(larger(0, smaller(t.key_to, from / kBlock * kBlock + kBlock) - from));
+  key_offsets(a, t, a.k, from, b.n, offsets);
+  for (int j = 0; j < b.n; ++j) b.k[j] = row_at<T>(a.k.data, offsets[j]);
+  key_offsets(a, t, a.v, from, b.n, offsets);
+  for (int j = 0; j < b.n; ++j) b.v[j] = row_at<T>(a.v.data, offsets[j]);
+}
+
+RIDGE_INLINE void read_scales(const Q8* const* rows, int n, int64_t d, float (*scale)[kBlock]) {
+  F16 bits[kBlock] = {};
+  for (int64_t b = 0; b < d / 32; ++b) {
+    for (int j = 0; j < n; ++j) __builtin_memcpy(bits + j, rows[j][b].scale, 2);
+    for (int j = 0; j < kBlock; j += kLanes) store(scale[b] + j, load(bits + j));
+  }
+}
+
+template <class T>
+RIDGE_INLINE void prefetch_row(const T* row, int64_t n) {
+  const char* at = reinterpret_cast<const char*>(row);
+  const int64_t bytes = kScaled<T> ? n / 32 * int64_t(sizeof(Q8)) : n * int64_t(sizeof(T));
+  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(at + i);
+}
+
 // Scores of N keys for R rows.
 template <int N, int R, class T>
-RIDGE_INLINE void few_scores(FewState& st, int r0, const T* const* rows, int j, int64_t d) {
+RIDGE_INLINE void few_scores(FewState& st, int r0, const FewKeys<T>& b, int j, int64_t d) {
   Vec sum[N][R];
 #pragma GCC unroll 4
   for (int i = 0; i < N; ++i)
 #pragma GCC unroll 4
     for (int r = 0; r < R; ++r) sum[i][r] = zero();
-  auto step = [&](int64_t c, auto&& load_key) {
+  auto step = [&](int64_t c, int lanes) __attribute__((always_inline)) {
     Vec q[R];
 #pragma GCC unroll 4
     for (int r = 0; r < R; ++r) q[r] = load(st.q[r0 + r] + c);
 #pragma GCC unroll 4
     for (int i = 0; i < N; ++i) {
-      const Vec k = load_key(rows[j + i]);
+      Vec k = features(b.k[j + i], c, lanes);
+      if constexpr (kScaled<T>) k = k * broadcast(b.k_scale[c / 32][j + i]);
 #pragma GCC unroll 4
       for (int r = 0; r < R; ++r) sum[i][r] = fma(k, q[r], sum[i][r]);
     }
   };
   int64_t c = 0;
-  for (; c + kLanes <= d; c += kLanes) step(c, [&](const T* row) { return values(row, c); });
-  if constexpr (!std::is_same_v<T, Q8>)
-    if (c < d) step(c, [&](const T* row) { return load(row + c, int(d - c)); });
+  for (; c + kLanes <= d; c += kLanes) step(c, kLanes);
+  if (c < d) step(c, int(d - c));
 #pragma GCC unroll 4
   for (int r = 0; r < R; ++r) {
     float* s = st.s[r0 + r] + j;
@@ -130,26 +177,28 @@ RIDGE_INLINE void few_scores(FewState& st, int r0, const T* const* rows, int j, 
   }
 }
 
-// o of R rows, C vectors of features from c on.
+// o of R rows, C vectors of features from c on. `ahead`: the next block's values are asked for.
 template <int R, int C, class T>
-RIDGE_INLINE void few_accumulate(FewState& st, int r0, const T* const* rows, int n, int64_t c, int lanes) {
+RIDGE_INLINE void few_accumulate(FewState& st, int r0, const FewKeys<T>& b, int64_t c, int lanes, const FewKeys<T>& next,
+                                 bool ahead, int64_t dv) {
   Vec sum[R][C];
+  const float(*weights)[kBlock] = (kScaled<T> ? st.weights : st.s) + r0;
 #pragma GCC unroll 4
-  for (int r = 0; r < R; ++r)
+  for (int r = 0; r < R; ++r) {
+    if (kScaled<T>)
+      for (int j = 0; j < kBlock; j += kLanes)
+        store(st.weights[r0 + r] + j, load(st.s[r0 + r] + j) * load(b.v_scale[c / 32] + j));
 #pragma GCC unroll 4
     for (int i = 0; i < C; ++i) sum[r][i] = load(st.o[r0 + r] + c + i * kLanes) * broadcast(st.alpha[r0 + r]);
-  for (int j = 0; j < n; ++j) {
+  }
+  for (int j = 0; j < b.n; ++j) {
+    if (ahead && j < next.n) prefetch_row(next.v[j], dv);
     Vec v[C];
 #pragma GCC unroll 4
-    for (int i = 0; i < C; ++i) {
-      if constexpr (std::is_same_v<T, Q8>)
-        v[i] = values(rows[j], c + i * kLanes);
-      else
-        v[i] = lanes == kLanes ? load(rows[j] + c + i * kLanes) : load(rows[j] + c + i * kLanes, lanes);
-    }
+    for (int i = 0; i < C; ++i) v[i] = features(b.v[j], c + i * kLanes, lanes);
 #pragma GCC unroll 4
     for (int r = 0; r < R; ++r) {
-      const Vec p = broadcast(st.s[r0 + r][j]);
+      const Vec p = broadcast(weights[r][j]);
 #pragma GCC unroll 4
       for (int i = 0; i < C; ++i) sum[r][i] = fma(p, v[i], sum[r][i]);
     }
@@ -185,37 +234,36 @@ RIDGE_INLINE void softmax_row(FewState& st, int r, int n, KeyRange seen, float s
   st.m[r] = m;
 }
 
-template <class T>
-RIDGE_INLINE void prefetch_row(const T* row, int64_t n) {
-  const char* at = reinterpret_cast<const char*>(row);
-  const int64_t bytes = std::is_same_v<T, Q8> ? n / 32 * int64_t(sizeof(Q8)) : n * int64_t(sizeof(T));
-  for (int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(at + i);
-}
-
-template <int R, class TK, class TV>
-RIDGE_INLINE void few_block(const AttentionCall& a, const AttentionTask& t, FewState& st, int r0, const TK* const* k,
-                            const TV* const* v, int64_t from, int n) {
+// A block for R rows; meanwhile the next one is on its way from memory: at the end of a page the processor's own prefetcher stops.
+template <int R, class T>
+RIDGE_INLINE void few_block(const AttentionCall& a, const AttentionTask& t, FewState& st, int r0, const FewKeys<T>& b,
+                            const FewKeys<T>& next, int64_t from) {
   constexpr int kKeys = kLanes == 16 ? 4 : 2;  // keys a step: their sums and the rows' queries fit the registers
   int j = 0;
-  for (; j + kKeys <= n; j += kKeys) {
-    for (int i = 0; i < kKeys && r0 == 0; ++i) prefetch_row(v[j + i], a.dv);  // the values are another stream, a block later
-    few_scores<kKeys, R>(st, r0, k, j, a.d);
+  for (; j + kKeys <= b.n; j += kKeys) {
+    for (int i = j; i < j + kKeys && r0 == 0; ++i)
+      if (i < next.n) prefetch_row(next.k[i], a.d);
+    few_scores<kKeys, R>(st, r0, b, j, a.d);
   }
-  for (; j < n; ++j) few_scores<1, R>(st, r0, k, j, a.d);
+  for (; j < b.n; ++j) few_scores<1, R>(st, r0, b, j, a.d);
   for (int r = r0; r < r0 + R; ++r) {
     const KeyRange seen = visible(a, t, t.first_row + r);
-    softmax_row(st, r, n, {larger(seen.from - from, 0), larger(smaller(seen.to - from, n), 0)}, a.softcap);
+    softmax_row(st, r, b.n, {larger(seen.from - from, 0), larger(smaller(seen.to - from, b.n), 0)}, a.softcap);
   }
-  constexpr int kVecs = kLanes == 16 ? 4 : 2;
+  constexpr int kVecs = kLanes < 16 || kScaled<T> ? 2 : 4;  // within a block of scales
   int64_t c = 0;
-  for (; c + kVecs * kLanes <= a.dv; c += kVecs * kLanes) few_accumulate<R, kVecs>(st, r0, v, n, c, kLanes);
-  for (; c + kLanes <= a.dv; c += kLanes) few_accumulate<R, 1>(st, r0, v, n, c, kLanes);
-  if (c < a.dv) few_accumulate<R, 1>(st, r0, v, n, c, int(a.dv - c));
+  for (; c + kVecs * kLanes <= a.dv; c += kVecs * kLanes)
+    few_accumulate<R, kVecs>(st, r0, b, c, kLanes, next, r0 == 0 && c == 0, a.dv);
+  for (; c + kLanes <= a.dv; c += kLanes) few_accumulate<R, 1>(st, r0, b, c, kLanes, next, r0 == 0 && c == 0, a.dv);
+  if (c < a.dv) few_accumulate<R, 1>(st, r0, b, c, int(a.dv - c), next, r0 == 0 && c == 0, a.dv);
 }
 
-template <class TK, class TV>
+template <class T>
 void run_few(const AttentionCall& a, const AttentionTask& t) {
   FewState st;
+  FewKeys<T> keys[2];
+  find_keys(a, t, t.key_from, keys[0]);
+  for (int j = 0; j < keys[0].n; ++j) prefetch_row(keys[0].k[j], a.d);
   const Vec scale = broadcast(query_scale(a));
   for (int r = 0; r < t.rows; ++r) {
     for (int c = 0; c < kMaxDim; c += kLanes) store(st.q[r] + c, zero()), store(st.o[r] + c, zero());
@@ -224,36 +272,34 @@ void run_few(const AttentionCall& a, const AttentionTask& t) {
     st.m[r] = kMinusInf, st.l[r] = 0;
     for (int j = 0; j < kBlock; j += kLanes) store(st.s[r] + j, zero());
   }
-  const TK* k[kBlock];
-  const TV* v[kBlock];
-  int64_t k_offsets[kBlock], v_offsets[kBlock];
-  for (int64_t from = t.key_from; from < t.key_to;) {
-    const int n = int(smaller(t.key_to, from / kBlock * kBlock + kBlock) - from);
-    key_offsets(a, t, a.k, from, n, k_offsets);
-    key_offsets(a, t, a.v, from, n, v_offsets);
-    for (int j = 0; j < n; ++j) {
-      k[j] = row_at<TK>(a.k.data, k_offsets[j]);
-      v[j] = row_at<TV>(a.v.data, v_offsets[j]);
+  for (int j = 0; j < keys[0].n; ++j) prefetch_row(keys[0].v[j], a.dv);
+  int turn = 0;
+  for (int64_t from = t.key_from; from < t.key_to; turn ^= 1) {
+    FewKeys<T>&now = keys[turn], &next = keys[turn ^ 1];
+    find_keys(a, t, from + now.n, next);
+    if constexpr (kScaled<T>) {
+      read_scales(now.k, now.n, a.d, now.k_scale);
+      read_scales(now.v, now.n, a.dv, now.v_scale);
     }
     for (int r = 0; r < t.rows; r += 4) {
       switch (t.rows - r) {
-        case 1: few_block<1>(a, t, st, r, k, v, from, n); break;
-        case 2: few_block<2>(a, t, st, r, k, v, from, n); break;
-        case 3: few_block<3>(a, t, st, r, k, v, from, n); break;
-        default: few_block<4>(a, t, st, r, k, v, from, n);
+        case 1: few_block<1>(a, t, st, r, now, next, from); break;
+        case 2: few_block<2>(a, t, st, r, now, next, from); break;
+        case 3: few_block<3>(a, t, st, r, now, next, from); break;
+        default: few_block<4>(a, t, st, r, now, next, from);
       }
     }
-    from += n;
+    from += now.n;
   }
   for (int r = 0; r < t.rows; ++r) give_row(a, t, r, st.o[r], st.m[r], st.l[r]);
 }
 
 void few(const AttentionCall& a, const AttentionTask& t) {
   switch (a.k.type) {  // `supports` asks for one type of both
-    case CpuFloat::f32: return run_few<float, float>(a, t);
-    case CpuFloat::f16: return run_few<F16, F16>(a, t);
-    case CpuFloat::bf16: return run_few<Bf16, Bf16>(a, t);
-    case CpuFloat::q8: return run_few<Q8, Q8>(a, t);
+    case CpuFloat::f32: return run_few<float>(a, t);
+    case CpuFloat::f16: return run_few<F16>(a, t);
+    case CpuFloat::bf16: return run_few<Bf16>(a, t);
+    case CpuFloat::q8: return run_few<Q8>(a, t);
   }
 }
 

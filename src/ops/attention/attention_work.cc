@@ -86,12 +86,7 @@ struct Planner {
 
 }  // namespace
 
-bool dense_keys(const View& v) {
-  if (v.type != DType::q8_0) return dense_float(v);
-  for (int i = 0; i + 1 < v.rank; ++i)
-    if (v.dims[i] > 1 && v.strides[i] % 32 != 0) return false;
-  return v.rows_dense() && v.dims[v.rank - 1] % 32 == 0;
-}
+bool dense_keys(const View& v) { return v.type == DType::q8_0 ? v.whole_blocks() : dense_float(v); }
 
 bool dense_float(const View& v) {
   return (v.type == DType::f32 || v.type == DType::f16 || v.type == DType::bf16) && v.rows_dense();

@@ -138,15 +138,18 @@ std::string Rope::check(const Args& a) {
       return "v_pages is not [pages, kv_heads, page, dv] like k_pages";
     if (!is_vector(a.pages.slots, tokens) || a.pages.slots.type != DType::i64) return "k_pages needs i64 slots [tokens]";
   }
-  for (const View& v : {a.q, a.k, a.q_out, a.k_out, a.v, a.k_pages, a.v_pages})
+  for (const View& v : {a.q, a.k, a.q_out, a.k_out, a.v})
     if (v && !is_float(v.type)) return "q, k, v and what is written are floating point";
+  for (const View& v : {a.k_pages, a.v_pages})
+    if (v && !is_float(v.type) && !(v.type == DType::q8_0 && v.whole_blocks()))
+      return "pages are floating point, or Q8_0 with head dimensions and strides of whole blocks of 32";
   return check_turn(a, tokens, d);
 }
 
 Cost Rope::cost(const Args& a) {
   Cost c{.vector_flops = 3.0 * double(a.q.count() + a.k.count())};
   if (a.q_norm) c.vector_flops += 4.0 * double(a.q.count() + a.k.count());
-  if (a.k_pages) c.bytes_written = double(a.k.count() * size_of(a.k_pages.type) + a.v.count() * size_of(a.v_pages.type));
+  if (a.k_pages) c.bytes_written = double(bytes_of(a.k_pages.type, a.k.count()) + bytes_of(a.v_pages.type, a.v.count()));
   return c;
 }
 
@@ -271,9 +274,10 @@ Rope::Args make(Sampler& r, const Shape& s) {
   }
   if (s.write) {
     const int64_t pages = (s.tokens + s.page - 1) / s.page + 2;
-    a.v = r.normal({s.tokens, s.kv_heads, s.d + 8}, s.type);
+    const int64_t dv = is_block(s.cache) ? s.d + 32 : s.d + 8;
+    a.v = r.normal({s.tokens, s.kv_heads, dv}, s.type);
     a.k_pages = r.normal({pages, s.kv_heads, s.page, s.d}, s.cache);  // what is not written stays
-    a.v_pages = r.normal({pages, s.kv_heads, s.page, s.d + 8}, s.cache);
+    a.v_pages = r.normal({pages, s.kv_heads, s.page, dv}, s.cache);
     a.pages.slots = r.integers({s.tokens}, DType::i64, 0, 1);
     // Backwards from the last slot; every fifth token, as padding does, goes nowhere.
     for (int64_t t = 0; t < s.tokens; ++t) a.pages.slots.set(t % 5 == 4 ? -1 : double(pages * s.page - 1 - t), t);
@@ -321,6 +325,8 @@ std::vector<Case<Rope>> Rope::cases() {
       {.tokens = 3, .d = 8, .rotary = 6, .type = DType::f64, .pairs = RopePairs::interleaved, .frequencies = kYarn});
   add("edge_bf16", edge, {.tokens = 20, .d = 64, .type = DType::bf16, .cache = DType::bf16, .norm = true, .write = true});
   add("edge_cache_f16", edge, {.tokens = 20, .d = 64, .cache = DType::f16, .write = true});
+  add("edge_cache_q8", edge, {.tokens = 20, .d = 64, .cache = DType::q8_0, .write = true});
+  add("edge_cache_q8_norm", edge, {.tokens = 20, .d = 96, .cache = DType::q8_0, .norm = true, .write = true});
   add("edge_cache_bf16_norm", edge,
       {.tokens = 20, .d = 40, .cache = DType::bf16, .pairs = RopePairs::interleaved, .norm = true, .write = true});
   add("edge_frequencies_given", edge, {.frequencies = kLlama31, .table = true});

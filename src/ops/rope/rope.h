@@ -52,7 +52,7 @@ struct Rope {
     View q_norm{}, k_norm{};  // [d] both or neither
     double eps = 1e-6;
     View v{};                   // [tokens, kv_heads, dv], read where v_pages is given
-    View k_pages{}, v_pages{};  // [pages, kv_heads, page, d], [.., dv], any strides; both or neither
+    View k_pages{}, v_pages{};  // [pages, kv_heads, page, d], [.., dv], any strides; both or neither; Q8_0 too
     Pages pages{};              // slots are used
     bool operator==(const Args&) const = default;
   };

@@ -30,16 +30,36 @@ RIDGE_INLINE void read_row(const RopeView& v, int64_t offset, int64_t n, float* 
       case RopeFloat::f32: return store_at<float>(to, c, load_at<float>(v.data, offset + c, lanes), lanes);
       case RopeFloat::f16: return store_at<float>(to, c, load_at<F16>(v.data, offset + c, lanes), lanes);
       case RopeFloat::bf16: return store_at<float>(to, c, load_at<Bf16>(v.data, offset + c, lanes), lanes);
+      case RopeFloat::q8: return;  // nothing that is read is in blocks
     }
   });
 }
+// Q8_0 as its format defines it: an f16 scale d = max |x| / 127, then 32 times round(x / d). n is a multiple of 32.
+RIDGE_INLINE void write_blocks(uint8_t* to, int64_t n, const float* from) {
+  constexpr int kBlock = 32, kBytes = 34;
+  alignas(64) float codes[kBlock];
+  for (int64_t b = 0; b < n; b += kBlock, from += kBlock, to += kBytes) {
+    Vec top = zero();
+    for (int i = 0; i < kBlock; i += kLanes) top = max(abs(load(from + i)), top);
+    const float d = reduce_max(top) / 127, inverse = d > 0 ? 1 / d : 0;
+    F16 scale;
+    store(&scale, broadcast(d), 1);
+    __builtin_memcpy(to, &scale, 2);
+    for (int i = 0; i < kBlock; i += kLanes)
+      store(codes + i, round(max(broadcast(-127), min(broadcast(127), load(from + i) * broadcast(inverse)))));
+    for (int i = 0; i < kBlock; ++i) to[2 + i] = uint8_t(int8_t(codes[i]));
+  }
+}
+
 RIDGE_INLINE void write_row(const RopeView& v, int64_t offset, int64_t n, const float* from) {
+  if (v.type == RopeFloat::q8) return write_blocks(static_cast<uint8_t*>(v.data) + offset / 32 * 34, n, from);
   each_vec(n, [&](int64_t c, int lanes) {
     const Vec x = load_at<float>(from, c, lanes);
     switch (v.type) {
       case RopeFloat::f32: return store_at<float>(v.data, offset + c, x, lanes);
       case RopeFloat::f16: return store_at<F16>(v.data, offset + c, x, lanes);
       case RopeFloat::bf16: return store_at<Bf16>(v.data, offset + c, x, lanes);
+      case RopeFloat::q8: return;  // see write_blocks
     }
   });
 }

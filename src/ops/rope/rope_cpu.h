@@ -5,7 +5,7 @@
 
 namespace ridge {
 
-enum class RopeFloat : uint8_t { f32, f16, bf16 };
+enum class RopeFloat : uint8_t { f32, f16, bf16, q8 };  // q8: Q8_0 blocks, pages alone
 
 struct RopeView {  // [tokens, heads, n], or [pages, kv_heads, page, n] with `row` in use
   void* data;      // null: absent

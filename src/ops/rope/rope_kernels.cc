@@ -24,8 +24,21 @@ bool dense_float(const View& v) {
 }
 bool plain_norm(const View& v) { return !v || (v.type == DType::f32 && v.dense()); }
 
+bool dense_pages(const View& v) {  // the contract has seen to whole blocks
+  return !v || dense_float(v) || v.type == DType::q8_0;
+}
+
+RopeFloat rope_float(DType type) {
+  switch (type) {
+    case DType::f16: return RopeFloat::f16;
+    case DType::bf16: return RopeFloat::bf16;
+    case DType::q8_0: return RopeFloat::q8;
+    default: return RopeFloat::f32;
+  }
+}
+
 RopeView rope_view(const View& v) {
-  const RopeFloat type = v.type == DType::f16 ? RopeFloat::f16 : v.type == DType::bf16 ? RopeFloat::bf16 : RopeFloat::f32;
+  const RopeFloat type = rope_float(v.type);
   return {v ? v.data : nullptr, type, v.strides[0], v.strides[1], v.strides[2]};
 }
 
@@ -59,8 +72,9 @@ struct Steps {
 
 Verdict takes(const Rope::Args& a) {
   if (a.q.dims[2] > kMaxDim || (a.v && a.v.dims[2] > kMaxDim)) return {"head dimensions are at most 512"};
-  for (const View& v : {a.q, a.k, a.q_out, a.k_out, a.v, a.k_pages, a.v_pages})
+  for (const View& v : {a.q, a.k, a.q_out, a.k_out, a.v})
     if (v && !dense_float(v)) return {"everything turned or copied is f32, f16 or bf16 with dense head rows"};
+  if (!dense_pages(a.k_pages) || !dense_pages(a.v_pages)) return {"pages are f32, f16 or bf16 with dense head rows, or Q8_0"};
   if (!plain_norm(a.q_norm) || !plain_norm(a.k_norm)) return {"q_norm and k_norm are dense f32"};
   return {};
 }

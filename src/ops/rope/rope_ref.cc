@@ -2,6 +2,7 @@
 #include <cmath>
 #include <vector>
 
+#include "base/format.h"
 #include "ops/rope/rope.h"
 
 namespace ridge {
@@ -51,6 +52,11 @@ double inverse_rms(const std::vector<double>& x, double eps) {
 
 void write_page(const View& pages, int64_t slot, int64_t head, const std::vector<double>& x) {
   if (!pages || slot < 0) return;
+  if (is_block(pages.type)) {
+    const std::vector<float> row(x.begin(), x.end());
+    format_of(pages.type)->encode(row.data(), pages.at(slot / pages.dims[2], head, slot % pages.dims[2]), int64_t(row.size()));
+    return;
+  }
   for (int64_t c = 0; c < int64_t(x.size()); ++c) pages.set(x[c], slot / pages.dims[2], head, slot % pages.dims[2], c);
 }
 
