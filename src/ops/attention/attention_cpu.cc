@@ -90,6 +90,10 @@ void flash(const AttentionCall& a, const AttentionTask& t) { run_flash<VectorPro
 
 // ---- few: features in the lanes
 
+RIDGE_INLINE int64_t o_offset(const AttentionCall& a, const AttentionTask& t, int64_t r) {
+  return token_of(a, t, r) * a.o.token + head_of(a, t, r) * a.o.head;
+}
+
 // The keys of a block, and their scales where they are Q8_0: those of values go into the weights.
 template <class T>
 struct FewKeys {
@@ -291,7 +295,7 @@ void run_few(const AttentionCall& a, const AttentionTask& t) {
     }
     from += now.n;
   }
-  for (int r = 0; r < t.rows; ++r) give_row(a, t, r, st.o[r], st.m[r], st.l[r]);
+  for (int r = 0; r < t.rows; ++r) give_row(a, t, r, o_offset(a, t, r), st.o[r], st.m[r], st.l[r]);
 }
 
 void few(const AttentionCall& a, const AttentionTask& t) {
@@ -324,7 +328,7 @@ void merge(const AttentionCall& a, const AttentionTask& t) {
         store(o + c, fma(broadcast(weight), load(part + c, lanes), load(o + c, lanes)), lanes);
       });
     }
-    finish_row(a, whole, r, o, m, l);
+    finish_row(a, whole, r, o_offset(a, t, r), o, m, l);
   }
 }
 

@@ -44,6 +44,16 @@ RIDGE_INLINE int64_t head_of(const AttentionCall& a, const AttentionTask& t, int
   return t.kv_head * a.group + (t.first_row + r) % a.group;
 }
 
+// Element offsets of n rows of q or o from row r of the task on: one division for all of them.
+RIDGE_INLINE void row_offsets(const AttentionCall& a, const AttentionTask& t, const HeadView& view, int64_t r, int n,
+                              int64_t* offsets) {
+  int64_t token = token_of(a, t, r), in_group = (t.first_row + r) % a.group;
+  for (int i = 0; i < n; ++i) {
+    offsets[i] = token * view.token + (t.kv_head * a.group + in_group) * view.head;
+    if (++in_group == a.group) in_group = 0, ++token;
+  }
+}
+
 // Element offsets of n keys from key `from` on.
 RIDGE_INLINE void key_offsets(const AttentionCall& a, const AttentionTask& t, const KeyView& k, int64_t from, int n,
                               int64_t* offsets) {
@@ -65,30 +75,30 @@ RIDGE_INLINE void key_offsets(const AttentionCall& a, const AttentionTask& t, co
 RIDGE_INLINE float query_scale(const AttentionCall& a) { return a.softcap > 0 ? a.scale / a.softcap : a.scale * kLog2E; }
 RIDGE_INLINE Vec capped(Vec x, float softcap) { return broadcast(softcap * kLog2E) * tanh(x); }
 
-// o / l and lse of one row; o is unnormalised and overwritten. The few operations on lse are in double: they are where its bits go.
-RIDGE_INLINE void finish_row(const AttentionCall& a, const AttentionTask& t, int64_t r, float* o, float m, float l) {
-  const int64_t token = token_of(a, t, r), head = head_of(a, t, r);
-  float lse = kMinusInf, factor = 0;
-  if (l > 0) {
+// o / l and lse of one row, from its unnormalised o. The few operations on lse are in double: they are where its bits go.
+RIDGE_INLINE void finish_row(const AttentionCall& a, const AttentionTask& t, int64_t r, int64_t offset, const float* o, float m,
+                             float l) {
+  float factor = l > 0 ? 1 / l : 0;
+  if (a.sinks || a.lse) {
     constexpr double kLn2 = 0.693147180559945309;
+    const int64_t token = token_of(a, t, r), head = head_of(a, t, r);
     const double base = double(m) * kLn2;
-    if (a.sinks) {
+    float lse = l > 0 ? float(base + double(__builtin_logf(l))) : kMinusInf;
+    if (a.sinks && l > 0) {
       const double sink = double(a.sinks[head * a.sink_stride]), top = base > sink ? base : sink;
       const float shrink = __builtin_expf(float(base - top)), sum = l * shrink + __builtin_expf(float(sink - top));
       factor = shrink / sum;
       lse = float(top + double(__builtin_logf(sum)));
-    } else {
-      factor = 1 / l;
-      lse = float(base + double(__builtin_logf(l)));
     }
+    if (a.lse) a.lse[token * a.lse_token + head * a.lse_head] = lse;
   }
-  each_vec(a.dv, [&](int64_t c, int lanes) { store(o + c, load(o + c, lanes) * broadcast(factor), lanes); });
-  store_row(a.o, token * a.o.token + head * a.o.head, o, a.dv);
-  if (a.lse) a.lse[token * a.lse_token + head * a.lse_head] = lse;
+  store_row(a.o, offset, o, a.dv, factor);
 }
 
-RIDGE_INLINE void give_row(const AttentionCall& a, const AttentionTask& t, int64_t r, float* o, float m, float l) {
-  if (!t.partial) return finish_row(a, t, r, o, m, l);
+// offset: of the row in o
+RIDGE_INLINE void give_row(const AttentionCall& a, const AttentionTask& t, int64_t r, int64_t offset, const float* o, float m,
+                           float l) {
+  if (!t.partial) return finish_row(a, t, r, offset, o, m, l);
   float* p = t.partial + r * (a.dv + 2);
   each_vec(a.dv, [&](int64_t c, int lanes) { store(p + c, load(o + c, lanes), lanes); });
   p[a.dv] = m;
@@ -101,12 +111,14 @@ struct Sub {
   float *o, *m, *l;  // [dv padded][V kLanes], [V kLanes] each
 };
 
-RIDGE_INLINE void prefetch_rows(const AttentionCall& a, const AttentionTask& t, const HeadView& view, int64_t d, int first, int n,
+// The rows of a sub-tile are on their way from memory while another one is worked on.
+RIDGE_INLINE void prefetch_rows(const AttentionCall& a, const AttentionTask& t, const HeadView& view, int64_t d, const Sub& sub,
                                 bool write) {
   const int64_t bytes = view.type == CpuFloat::f32 ? 4 : 2;
-  for (int r = first; r < first + n && r < t.rows; ++r) {
-    const char* at =
-        static_cast<const char*>(view.data) + (token_of(a, t, r) * view.token + head_of(a, t, r) * view.head) * bytes;
+  int64_t offsets[kSubRows];
+  row_offsets(a, t, view, sub.first, sub.rows, offsets);
+  for (int r = 0; r < sub.rows; ++r) {
+    const char* at = static_cast<const char*>(view.data) + offsets[r] * bytes;
     for (int64_t i = 0; i < d * bytes; i += 64) write ? __builtin_prefetch(at + i, 1) : __builtin_prefetch(at + i, 0);
   }
 }
@@ -118,13 +130,13 @@ RIDGE_INLINE void load_queries(const AttentionCall& a, const AttentionTask& t, c
   alignas(64) float rows[kLanes * kMaxDim];
   const int64_t d = padded_dim(a.d);
   const Vec scale = broadcast(query_scale(a));
+  int64_t offsets[V * kLanes];
+  row_offsets(a, t, a.q, sub.first, sub.rows, offsets);
   for (int v = 0; v < V; ++v) {
-    prefetch_rows(a, t, a.q, a.d, sub.first + (v + 1) * kLanes, kLanes, false);
     for (int i = 0; i < kLanes; ++i) {
       float* row = rows + i * d;
-      const int64_t r = sub.first + v * kLanes + i;
       const bool real = v * kLanes + i < sub.rows;
-      if (real) widen_row(a.q.data, a.q.type, token_of(a, t, r) * a.q.token + head_of(a, t, r) * a.q.head, row, a.d);
+      if (real) widen_row(a.q.data, a.q.type, offsets[v * kLanes + i], row, a.d);
       for (int64_t c = real ? a.d : 0; c < d; ++c) row[c] = 0;
       for (int64_t c = 0; c < d; c += kLanes) store(row + c, load(row + c) * scale);
     }
@@ -139,8 +151,9 @@ RIDGE_INLINE void give_rows(const AttentionCall& a, const AttentionTask& t, cons
   constexpr int L = V * kLanes;
   alignas(64) float rows[kLanes * kMaxDim];
   const int64_t d = padded_dim(a.dv);
+  int64_t offsets[V * kLanes];
+  row_offsets(a, t, a.o, sub.first, sub.rows, offsets);
   for (int v = 0; v < V; ++v) {
-    if (!t.partial) prefetch_rows(a, t, a.o, a.dv, sub.first + (v + 1) * kLanes, kLanes, true);
     for (int64_t c = 0; c < d; c += kLanes) {
       Vec x[kLanes];
       for (int i = 0; i < kLanes; ++i) x[i] = load(sub.o + (c + i) * L + v * kLanes);
@@ -149,7 +162,7 @@ RIDGE_INLINE void give_rows(const AttentionCall& a, const AttentionTask& t, cons
     }
     for (int i = 0; i < kLanes && v * kLanes + i < sub.rows; ++i) {
       const int r = v * kLanes + i;
-      give_row(a, t, sub.first + r, rows + i * d, sub.m[r], sub.l[r]);
+      give_row(a, t, sub.first + r, offsets[r], rows + i * d, sub.m[r], sub.l[r]);
     }
   }
 }
@@ -239,11 +252,13 @@ void run_flash(const AttentionCall& a, const AttentionTask& t) {
   int count = 0;
   char* at = memory;
   for (int r = 0; r < t.rows; r += kSubRows, ++count) {
-    Sub& sub = subs[count];
-    sub = {r,    int(smaller(kSubRows, t.rows - r)), at, reinterpret_cast<float*>(at + padded_dim(a.d) * kSubRows * 4), m + r,
-           l + r};
+    float* o = reinterpret_cast<float*>(at + padded_dim(a.d) * kSubRows * 4);
+    subs[count] = {r, int(smaller(kSubRows, t.rows - r)), at, o, m + r, l + r};
     at += (padded_dim(a.d) + padded_dim(a.dv)) * kSubRows * 4;
-    sub.rows <= kLanes ? load_queries<1, P>(a, t, sub) : load_queries<2, P>(a, t, sub);
+  }
+  for (int i = 0; i < count; ++i) {
+    if (i + 1 < count) prefetch_rows(a, t, a.q, a.d, subs[i + 1], false);
+    subs[i].rows <= kLanes ? load_queries<1, P>(a, t, subs[i]) : load_queries<2, P>(a, t, subs[i]);
   }
   // Block borders lie at multiples of kBlock whatever the range.
   for (int64_t from = t.key_from; from < t.key_to;) {
@@ -252,7 +267,10 @@ void run_flash(const AttentionCall& a, const AttentionTask& t) {
     p.block(a, t, subs, count, from, n);
     from += n;
   }
-  for (int i = 0; i < count; ++i) subs[i].rows <= kLanes ? give_rows<1>(a, t, subs[i]) : give_rows<2>(a, t, subs[i]);
+  for (int i = 0; i < count; ++i) {
+    if (!t.partial && i + 1 < count) prefetch_rows(a, t, a.o, a.dv, subs[i + 1], true);
+    subs[i].rows <= kLanes ? give_rows<1>(a, t, subs[i]) : give_rows<2>(a, t, subs[i]);
+  }
 }
 
 }  // namespace

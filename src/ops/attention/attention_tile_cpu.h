@@ -147,9 +147,9 @@ RIDGE_INLINE void widen_row(const void* data, CpuFloat type, int64_t offset, flo
   }
 }
 
-RIDGE_INLINE void store_row(const HeadView& o, int64_t offset, const float* from, int64_t n) {
+RIDGE_INLINE void store_row(const HeadView& o, int64_t offset, const float* from, int64_t n, float factor) {
   each_vec(n, [&](int64_t c, int lanes) {
-    const Vec x = load(from + c, lanes);
+    const Vec x = load(from + c, lanes) * broadcast(factor);
     switch (o.type) {
       case CpuFloat::f32: return store(static_cast<float*>(o.data) + offset + c, x, lanes);
       case CpuFloat::f16: return store(static_cast<F16*>(o.data) + offset + c, x, lanes);

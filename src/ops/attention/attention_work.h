@@ -15,6 +15,7 @@ namespace ridge {
 constexpr int kSplits = 16;
 constexpr int64_t kSplitKeys = 256;
 constexpr int64_t kSplitRows = 64, kRowTasks = 9;
+constexpr int64_t kFewRows = 8;  // up to which features are in the lanes, not rows
 
 constexpr int64_t kMaxHeadDim = 256;  // what the ISA code's stack holds
 
