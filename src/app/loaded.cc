@@ -1,6 +1,9 @@
 #include "app/loaded.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
 
 #include "app/interrupt.h"
 #include "device/topology.h"
@@ -11,13 +14,38 @@
 
 namespace ridge {
 
-bool weaves(Isa isa) { return isa >= Isa::avx2; }
+bool weaves(const CommonOptions& o, Isa isa) { return isa >= Isa::avx2 && o.activations != "f32"; }
+
+std::unique_ptr<Runtime> make_runtime(const CommonOptions& o) {
+  const Isa isa = active_isa();
+  auto r = std::make_unique<Runtime>(threads_of(o.threads), o.activations == "f32" ? std::min(isa, Isa::avx512) : isa);
+  r->fast_activations = o.activations == "fast";
+  return r;
+}
 
 int threads_of(int wanted) { return wanted > 0 ? wanted : default_threads(); }
 
 DType kv_dtype(const std::string& name) {
   return name == "f32" ? DType::f32 : name == "bf16" ? DType::bf16 : name == "q8_0" ? DType::q8_0 : DType::f16;
 }
+
+namespace {
+
+// On a terminal, once loading has taken a third of a second.
+std::function<void(int64_t, int64_t)> show_progress() {
+  if (!isatty(STDERR_FILENO)) return {};
+  const auto from = std::chrono::steady_clock::now();
+  return [from, shown = false](int64_t done, int64_t all) mutable {
+    if (!shown && std::chrono::steady_clock::now() - from < std::chrono::milliseconds(300)) return;
+    shown = true;
+    const int64_t tenths = all > 0 ? 10 * done / all : 10;
+    fmt::print(stderr, "\rloading [{:<10}] {:3} %{}", std::string(size_t(tenths), '#'), all > 0 ? 100 * done / all : 100,
+               done >= all ? "\r\033[K" : "");
+    fflush(stderr);
+  };
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Tokenizer>> load_tokenizer(const Source& source) {
   if (source.kind == Source::Kind::shape)
@@ -40,8 +68,9 @@ Result<std::unique_ptr<Loaded>> load(const CommonOptions& o) {
   Result<std::unique_ptr<Tokenizer>> tokenizer = load_tokenizer(l->source);
   if (!tokenizer) return tokenizer.status();
   l->tokenizer = std::move(*tokenizer);
-  l->runtime = std::make_unique<Runtime>(threads_of(o.threads));
-  Result<Model> model = load_model(l->source, {.woven = weaves(l->runtime->isa), .pool = &l->runtime->pool});
+  l->runtime = make_runtime(o);
+  Result<Model> model =
+      load_model(l->source, {.woven = weaves(o, l->runtime->isa), .pool = &l->runtime->pool, .progress = show_progress()});
   if (!model) return model.status();
   l->model = std::move(*model);
   if (l->tokenizer->size() > l->model.vocab)
@@ -58,6 +87,7 @@ Status refuse_fallbacks(const CommonOptions& o, const Loaded& l) {
   if (Status s = cache_fits(l.model, kv_dtype(o.kv_type)); !s.ok()) return s;
   if (!o.strict) return {};
   Runtime trial(1, l.runtime->isa);
+  trial.fast_activations = l.runtime->fast_activations;
   for (int32_t queries : {1, 128})
     plan_step(l.model, trial, l.machine, {.queries = {queries}, .keys = {queries}, .kv_type = kv_dtype(o.kv_type)});
   if (trial.fallbacks.empty()) return {};

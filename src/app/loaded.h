@@ -28,7 +28,8 @@ std::string list_fallbacks(const Runtime& r);  // a line each; empty when there 
 Result<std::unique_ptr<Tokenizer>> load_tokenizer(const Source& source);
 Result<std::string> load_chat_template(const Source& source);
 DType kv_dtype(const std::string& name);
-bool weaves(Isa isa);        // whether weights are woven at load: levels below have no rows that read them so
+bool weaves(const CommonOptions& o, Isa isa);  // whether weights are woven at load: some levels have no rows that read them so
+std::unique_ptr<Runtime> make_runtime(const CommonOptions& o);
 int threads_of(int wanted);  // the default where nothing is wanted
 
 }  // namespace ridge

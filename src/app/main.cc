@@ -22,6 +22,9 @@ void model(CLI::App* verb, CommonOptions& o, const char* help) {
 void compute(CLI::App* verb, CommonOptions& o) {
   verb->add_option("-t,--threads", o.threads, "threads (default: least of affinity, cgroup quota and physical cores)")
       ->check(CLI::Range(1, 1024));
+  verb->add_option("--activations", o.activations,
+                   "exact: 15 bits or more; fast: 8 bits where that is faster; f32: rows of f32 alone, the slow reference")
+      ->check(CLI::IsMember({"exact", "fast", "f32"}));
   verb->add_flag("--strict", o.strict, "a call that falls back from a fast row is fatal");
 }
 
@@ -147,6 +150,7 @@ int main(int argc, char** argv) {
   compute(v, score);
   state(v, score);
   text_input(v, score);
+  v->add_flag("--reference", score.reference, "also score on rows of f32 alone: what rounding costs, as KL and equal arg-maxes");
   v->callback([&] { code = score_verb(score); });
 
   TextVerb tokenize;

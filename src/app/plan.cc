@@ -80,7 +80,7 @@ void print_table(const StepPlan& p, const Machine& machine, const std::string& t
 int plan_verb(const PlanVerb& o) {
   Result<Source> source = open_source(o.model);
   if (!source) return report(source.status());
-  LoadOptions options{.weights = LoadOptions::Weights::measured, .woven = weaves(active_isa())};
+  LoadOptions options{.weights = LoadOptions::Weights::measured, .woven = weaves(o, active_isa())};
   if (!o.type.empty()) {
     Result<DType> type = type_named(o.type);
     if (!type) return report(type.status());

@@ -1,11 +1,33 @@
 // ridgeline score: log-probability of every token of a text, and its perplexity.
 #include <cstdio>
+#include <optional>
 
 #include "app/loaded.h"
 #include "app/verbs.h"
 #include "serve/score.h"
 
 namespace ridge {
+
+namespace {
+
+// A score asks for every logit of a chunk: 256 rows of a vocabulary of 49,152 are 50 MB.
+Result<std::unique_ptr<Runner>> make_runner(const CommonOptions& o, Loaded& l) {
+  return Runner::make(l.model, *l.runtime,
+                      {.context = o.context, .step_tokens = 256, .step_rows = 256, .kv_type = kv_dtype(o.kv_type)});
+}
+
+// The same text through rows of f32 alone, and an f32 cache.
+Result<Comparison> beside_reference(const TextVerb& o, Runner& ours, const std::vector<int32_t>& ids) {
+  CommonOptions f32 = o;
+  f32.activations = f32.kv_type = "f32";
+  Result<std::unique_ptr<Loaded>> loaded = load(f32);
+  if (!loaded) return loaded.status();
+  Result<std::unique_ptr<Runner>> reference = make_runner(f32, **loaded);
+  if (!reference) return reference.status();
+  return compare(ours, **reference, ids);
+}
+
+}  // namespace
 
 int score_verb(const TextVerb& o) {
   Result<std::string> text = read_input(o.input);
@@ -15,15 +37,25 @@ int score_verb(const TextVerb& o) {
   Loaded& l = **loaded;
   const Tokenizer& t = *l.tokenizer;
   const std::vector<int32_t> ids = t.encode(*text, {.add_bos = t.add_bos() && !o.no_bos, .parse_special = o.parse_special});
-  // A score asks for every logit of a chunk: 256 rows of a vocabulary of 49,152 are 50 MB.
-  Result<std::unique_ptr<Runner>> runner = Runner::make(
-      l.model, *l.runtime, {.context = o.context, .step_tokens = 256, .step_rows = 256, .kv_type = kv_dtype(o.kv_type)});
+  Result<std::unique_ptr<Runner>> runner = make_runner(o, l);
   if (!runner) return report(runner.status());
-  Result<Score> s = score(**runner, ids);
+  std::optional<Comparison> beside;
+  if (o.reference) {
+    Result<Comparison> c = beside_reference(o, **runner, ids);
+    if (!c) return report(c.status());
+    beside = std::move(*c);
+  }
+  Result<Score> s = beside ? Result<Score>(beside->ours) : score(**runner, ids);
   if (!s) return report(s.status());
   if (o.json) {
-    print_json(Json::object(
-        {{"ids", Json(ids)}, {"logprobs", Json(s->logprobs)}, {"top1", Json(s->top1)}, {"perplexity", s->perplexity}}));
+    Json json = Json::object(
+        {{"ids", Json(ids)}, {"logprobs", Json(s->logprobs)}, {"top1", Json(s->top1)}, {"perplexity", s->perplexity}});
+    if (beside)
+      json.set("reference", Json::object({{"perplexity", beside->reference.perplexity},
+                                          {"mean_kl", beside->mean_kl},
+                                          {"max_kl", beside->max_kl},
+                                          {"top1_equal", beside->top1_equal}}));
+    print_json(json);
     return 0;
   }
   printf("position      id  log-probability  arg-max  piece\n");
@@ -35,6 +67,9 @@ int score_verb(const TextVerb& o) {
       printf("%8zu %7d %16.6f %8d  %s\n", i, ids[i], s->logprobs[i - 1], s->top1[i - 1], piece.c_str());
   }
   printf("\n%zu tokens, perplexity %.4f\n", ids.size(), s->perplexity);
+  if (beside)
+    printf("f32 path: perplexity %.4f; mean KL %.2e, largest %.2e, the same arg-max at %.2f %% of positions\n",
+           beside->reference.perplexity, beside->mean_kl, beside->max_kl, 100 * beside->top1_equal);
   return 0;
 }
 

@@ -13,7 +13,8 @@ struct CommonOptions {
   std::string model;
   int threads = 0;  // 0: least of affinity, quota and physical cores
   bool json = false;
-  bool strict = false;  // a fallback from a fast row is fatal
+  bool strict = false;                // a fallback from a fast row is fatal
+  std::string activations = "exact";  // exact, fast or f32: what rows may round activations to
   std::string kv_type = "f16";
   int64_t context = 0;  // 0: the model's own, at most 8,192
 };
@@ -61,6 +62,7 @@ struct TextInput {
 };
 
 struct TextVerb : CommonOptions {  // score and tokenize
+  bool reference = false;          // score: beside the f32 path
   TextInput input;
   bool no_bos = false, parse_special = false;
 };

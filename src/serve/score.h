@@ -18,4 +18,12 @@ struct Score {
 Result<Score> score(Runner& runner, std::span<const int32_t> ids,
                     const std::function<void(int64_t position, std::span<const float> logits)>& each = {});
 
+// The same text through two runners, chunk by chunk: what one's rounding does to the other's distributions.
+struct Comparison {
+  Score ours, reference;
+  double mean_kl = 0, max_kl = 0;  // of ours from the reference, in nats
+  double top1_equal = 0;           // fraction of positions
+};
+Result<Comparison> compare(Runner& ours, Runner& reference, std::span<const int32_t> ids);
+
 }  // namespace ridge

@@ -38,7 +38,7 @@ std::string model_path() {
 
 struct SmolLm2 {
   Source source;
-  Model model;
+  Model model, woven;  // as in the file; as it is loaded to be run
   SmolLm2() {
     Result<Source> s = open_source(model_path());
     if (!s) {
@@ -47,6 +47,7 @@ struct SmolLm2 {
     }
     source = *s;
     model = *load_model(source);
+    woven = *load_model(source, {.woven = true});
   }
 };
 
@@ -60,14 +61,14 @@ struct Difference {
   double kl = 0, worst_logit = 0;  // mean, over the golden's 16 largest and the rest as one outcome; absolute
 };
 
-Difference compare(Isa isa, DType kv_type) {
+Difference compare(const Model& model, Isa isa, DType kv_type, bool fast = false) {
   const Safetensors golden = *open_safetensors(std::string(RIDGE_SOURCE_DIR) + "/src/model/goldens/smollm2.safetensors");
   const View ids = *golden.find("ids"), lengths = *golden.find("lengths"), lse = *golden.find("lse");
   const View top_ids = *golden.find("top_ids"), top_logits = *golden.find("top_logits");
   const View probe_ids = *golden.find("probe_ids"), probe_logits = *golden.find("probe_logits");
   Runtime runtime(2, isa);
-  auto runner =
-      *Runner::make(smollm2().model, runtime, {.context = 256, .step_tokens = 128, .step_rows = 128, .kv_type = kv_type});
+  runtime.fast_activations = fast;
+  auto runner = *Runner::make(model, runtime, {.context = 256, .step_tokens = 128, .step_rows = 128, .kv_type = kv_type});
   Difference d;
   int64_t from = 0;
   for (int64_t text = 0; text < lengths.count(); ++text) {
@@ -97,26 +98,43 @@ Difference compare(Isa isa, DType kv_type) {
     from += n;
   }
   d.kl /= double(d.positions);
-  printf("%s, cache %s: worst logit %.2e, top-1 equal %.2f %%, mean KL %.2e over %ld positions\n", isa_name(isa),
-         name_of(kv_type), d.worst_logit, 100.0 * double(d.top1_equal) / double(d.positions), d.kl, long(d.positions));
+  printf("%s%s, cache %s: worst logit %.2e, top-1 equal %.2f %%, mean KL %.2e over %ld positions\n", isa_name(isa),
+         fast ? " fast" : "", name_of(kv_type), d.worst_logit, 100.0 * double(d.top1_equal) / double(d.positions), d.kl,
+         long(d.positions));
   return d;
 }
 
 TEST(SmolLm2, TheFp32PathEqualsPyTorch) {
-  const Difference d = compare(std::min(active_isa(), Isa::avx512), DType::f32);
+  const Difference d = compare(smollm2().model, std::min(active_isa(), Isa::avx512), DType::f32);
   EXPECT_GE(d.positions, 2000);
   EXPECT_LE(d.worst_logit, 1e-3);
   EXPECT_GE(double(d.top1_equal) / double(d.positions), 0.999);
 }
 
 TEST(SmolLm2, TheDefaultRowsStayWithinTheirBudget) {
-  const Difference d = compare(active_isa(), DType::f16);
+  const Difference d = compare(smollm2().woven, active_isa(), DType::f16);
   EXPECT_GE(double(d.top1_equal) / double(d.positions), 0.99);
-  EXPECT_LE(d.kl, 2e-4);
+  EXPECT_LE(d.kl, 5e-5);  // a quarter of the budget of 2e-4
+}
+
+// The rows of a machine without AMX are exact whole-number products: closer still.
+TEST(SmolLm2, RowsWithoutTilesAreNearlyF32) {
+  const Difference d = compare(smollm2().woven, std::min(active_isa(), Isa::vnni), DType::f16);
+  EXPECT_GE(double(d.top1_equal) / double(d.positions), 0.998);
+  EXPECT_LE(d.kl, 2e-6);
+}
+
+// 8-bit activations: a few parts in a thousand, the price that --activations fast states.
+TEST(SmolLm2, FastActivationsCostWhatTheySay) {
+  if (active_isa() < Isa::vnni) GTEST_SKIP() << "this machine has no vnni";
+  const Difference d = compare(smollm2().woven, Isa::vnni, DType::f16, true);
+  EXPECT_GE(double(d.top1_equal) / double(d.positions), 0.93);
+  EXPECT_LE(d.kl, 1e-2);
+  EXPECT_GE(d.kl, 1e-4) << "fast rows did not run";
 }
 
 TEST(SmolLm2, AnInt8CacheCostsWhatItsDocumentationSays) {
-  const Difference d = compare(active_isa(), DType::q8_0);
+  const Difference d = compare(smollm2().woven, active_isa(), DType::q8_0);
   EXPECT_GE(double(d.top1_equal) / double(d.positions), 0.98);
   EXPECT_LE(d.kl, 1e-3);
 }
@@ -128,7 +146,7 @@ TEST(SmolLm2, SeveralSequencesAnswerAsEachDoesAlone) {
                            "<|im_start|>user\nName three colours.<|im_end|>\n<|im_start|>assistant\n", "Once upon a time"};
   Runtime runtime(2);
   auto run = [&](std::vector<std::string> texts) {
-    auto runner = *Runner::make(m.model, runtime, {.context = 128, .sequences = 3, .step_tokens = 16});
+    auto runner = *Runner::make(m.woven, runtime, {.context = 128, .sequences = 3, .step_tokens = 16});
     Generator g(*runner, t.end_ids());
     std::vector<std::vector<int32_t>> answers(texts.size());
     for (const std::string& text : texts)
@@ -146,7 +164,7 @@ TEST(SmolLm2, SeveralSequencesAnswerAsEachDoesAlone) {
 TEST(SmolLm2, AStepAllocatesNothingOnceItIsWarm) {
   SmolLm2& m = smollm2();
   Runtime runtime(2);
-  auto runner = *Runner::make(m.model, runtime, {.context = 64});
+  auto runner = *Runner::make(m.woven, runtime, {.context = 64});
   SequenceState s;
   runner->pool().grow(s, 64);
   const std::vector<int32_t> ids(64, 17);
