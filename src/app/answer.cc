@@ -36,6 +36,11 @@ Result<std::vector<int32_t>> prompt_ids(const Loaded& l, const std::vector<Messa
   return t.encode(*text, {.add_bos = t.add_bos(), .parse_special = true});
 }
 
+Status refuse_system(const Loaded& l, const std::string& system) {
+  if (system.empty() || !l.chat_template || !l.chat_template->empty()) return {};
+  return usage_error(l.source.path + " has no chat template, so --system has no place; write it into the prompt.");
+}
+
 Result<std::vector<Answer>> answer(const Loaded& l, Runner& runner, const std::vector<Request>& requests, AnswerTimes& times,
                                    const std::function<void(size_t, const std::string&)>& piece) {
   Generator generator(runner, l.tokenizer->end_ids());

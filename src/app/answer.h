@@ -16,6 +16,9 @@ int64_t seed_of(const SamplingOptions& o);  // the clock's where none was asked 
 // The prompt's tokens: the conversation through the model's chat template, or the text of its last message where there is none.
 Result<std::vector<int32_t>> prompt_ids(const Loaded& l, const std::vector<Message>& messages);
 
+// A system message where no template has a place for it is refused, not dropped.
+Status refuse_system(const Loaded& l, const std::string& system);
+
 struct Answer {
   std::string text;
   std::vector<int32_t> ids;

@@ -204,12 +204,13 @@ void print_row(const Row& r, const Loaded& l, const std::string& output) {
 int bench_verb(const BenchVerb& o) {
   catch_interrupts();
   const std::string output = o.json ? "json" : o.output;
+  const auto most = [](const std::vector<int64_t>& list) { return *std::max_element(list.begin(), list.end()); };
+  if (most(o.prompts) == 0 && most(o.tokens) == 0)
+    return report(usage_error("-p 0 and -n 0 leave nothing to measure; give one of them a length."));
   Result<std::unique_ptr<Loaded>> loaded = load(o);
   if (!loaded) return report(loaded.status());
   Loaded& l = **loaded;
-  const int64_t longest =
-      std::max(*std::max_element(o.prompts.begin(), o.prompts.end()), *std::max_element(o.tokens.begin(), o.tokens.end())) +
-      *std::max_element(o.depths.begin(), o.depths.end());
+  const int64_t longest = std::max(most(o.prompts), most(o.tokens)) + most(o.depths);
   Result<std::unique_ptr<Runner>> runner =
       Runner::make(l.model, *l.runtime, {.context = std::max<int64_t>(longest, 8), .kv_type = kv_dtype(o.kv_type)});
   if (!runner) return report(runner.status());

@@ -133,16 +133,18 @@ Result<ChatStep> chat_command(Conversation& c, const std::string& line, std::str
   return s;
 }
 
-Status save_conversation(const Conversation& c, const std::string& path) {
+Json to_json(const Conversation& c) {
   Json messages = Json::array();
   for (const Message& m : c.messages) messages.push(Json::object({{"role", m.role}, {"content", m.content}}));
   Json values = Json::object();
   for (const Setting& s : settings()) values.set(s.name, s.whole ? Json(int64_t(s.get(c))) : Json(s.get(c)));
+  return Json::object({{"system", c.system}, {"messages", std::move(messages)}, {"settings", std::move(values)}});
+}
+
+Status save_conversation(const Conversation& c, const std::string& path) {
   Result<NewFile> file = NewFile::create(path);
   if (!file) return file.status();
-  const std::string text =
-      to_text(Json::object({{"system", c.system}, {"messages", std::move(messages)}, {"settings", std::move(values)}}), 2) + "\n";
-  if (Status s = file->write(text); !s.ok()) return s;
+  if (Status s = file->write(to_text(to_json(c), 2) + "\n"); !s.ok()) return s;
   return file->commit();
 }
 

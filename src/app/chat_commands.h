@@ -23,6 +23,7 @@ enum class ChatStep : uint8_t { say, handled, leave };  // a message for the mod
 // Carries out a line that starts with '/'; `output` receives what to show. Errors are sentences, and the conversation stays as it was.
 Result<ChatStep> chat_command(Conversation& c, const std::string& line, std::string& output);
 
+Json to_json(const Conversation& c);                                       // {system, messages: [{role, content}], settings}
 Status save_conversation(const Conversation& c, const std::string& path);  // JSON; appears whole or not at all
 Result<Conversation> load_conversation(const std::string& path);
 

@@ -1,5 +1,6 @@
 // Bad input as its users meet it: the exit code, one sentence on stderr that names the thing and the fix, and nothing on stdout.
 #include "app/cli_testing.h"
+#include "meter/ledger_file.h"
 
 namespace ridge {
 namespace {
@@ -226,9 +227,12 @@ TEST_F(BadInput, LongerThanTheContext) {
 
 TEST_F(BadInput, NoText) {
   const std::string path = tiny(), empty = put("empty.txt", "");
-  refused(run(path, {"-p", ""}), 1, {"prompt is empty"});
-  refused(run(path, {"-f", empty}), 2, {"no prompt"});
-  refused(ridgeline({"run", path}), 2, {"no prompt"});
+  refused(run(path, {"-p", ""}), 2, {"prompt is empty"});
+  refused(run(path, {"-p", "the", "-p", ""}), 2, {"prompt is empty"});
+  refused(run(path, {"-p", "", "--raw"}), 1, {"prompt is empty"});
+  refused(run(path, {"-f", empty}), 2, {"prompt is empty"});
+  refused(ridgeline({"run", path}), 2, {"prompt is empty"});
+  refused(ridgeline({"score", path, "", "-t", "1"}), 1, {"empty"});
   refused(ridgeline({"score", path, empty, "-t", "1"}), 1, {"empty"});
   EXPECT_EQ(json_of({"tokenize", path, "-p", ""})["ids"].size(), 0u);
   refused(run(path, {"-f", at("none.txt")}), 1, {"none.txt", "cannot be opened"});
@@ -247,30 +251,52 @@ TEST_F(BadInput, OneTokenHasNoPerplexity) {
 TEST_F(BadInput, UsageIsCodeTwoAndSaysWhereHelpIs) {
   const std::string path = tiny();
   const std::pair<Words, const char*> wrong[] = {
-      {{}, "subcommand"},
-      {{"sing"}, "sing"},
-      {{"run"}, "model"},
-      {{"run", path, "--loud"}, "--loud"},
+      {{}, "name a verb"},
+      {{"--loud"}, "no option --loud"},
+      {{"sing"}, "no verb \"sing\""},
+      {{"run"}, "model is required"},
+      {{"run", "--loud"}, "no option --loud"},
+      {{"run", path, "--loud"}, "no option --loud"},
+      {{"run", path, "-p", "x", "extra"}, "no use for extra"},
+      {{"run", path, "-p"}, "--prompt takes a value"},
+      {{"run", path, "-p", "x", "-n"}, "--tokens takes a value"},
       {{"run", path, "-p", "x", "-n", "many"}, "many"},
-      {{"run", path, "-p", "x", "-n", "-1"}, "-1"},
+      {{"run", path, "-p", "x", "-n", "-5"}, "-5"},
+      {{"run", path, "-p", "x", "-n", "1.5"}, "1.5"},
       {{"run", path, "-p", "x", "-t", "0"}, "0"},
+      {{"run", path, "-p", "x", "-t", "1", "-t", "2"}, "--threads takes one value"},
       {{"run", path, "-p", "x", "--temp", "hot"}, "hot"},
+      {{"run", path, "-p", "x", "--temp", "nan"}, "nan"},
+      {{"run", path, "-p", "x", "--temp", "inf"}, "inf"},
       {{"run", path, "-p", "x", "--top-p", "1.5"}, "1.5"},
       {{"run", path, "-p", "x", "-f", "y"}, "excludes"},
+      {{"run", path, "-p", "x", "--raw", "--system", "y"}, "--system excludes --raw"},
       {{"run", path, "-p", "x", "--kv-type", "q4"}, "q4"},
+      {{"score", path, "x", "-p", "y"}, "input excludes --prompt"},
+      {{"tokenize", path, "x", "-f", "y"}, "input excludes --file"},
       {{"bench", path, "-p", "16,x"}, "x"},
+      {{"bench", path, "-p", ","}, "-p takes a value"},
+      {{"bench", path, "-p", "-1"}, "-1"},
+      {{"bench", path, "-r", "0"}, "-r"},
       {{"bench", path, "-o", "xml"}, "xml"},
-      {{"plan", path, "-c", "99999999999999999999"}, "99999999999999999999"},
+      {{"bench", path, "-o", "csv", "--json"}, "excludes"},
+      {{"plan", path, "-c", "100"}, "no option -c"},
+      {{"plan", path, "-b", "0"}, "--batch"},
+      {{"plan", path, "-d", "99999999999999999999"}, "99999999999999999999"},
+      {{"op"}, "action is required"},
       {{"op", "sing"}, "sing"},
-      {{"version", "extra"}, "extra"},
+      {{"doctor", "-t", "-1"}, "-1"},
+      {{"version", "extra"}, "no use for extra"},
   };
-  for (const auto& [words, says] : wrong) {
-    const Outcome r = ridgeline(words);
-    EXPECT_EQ(r.code, 2) << says << r.err;
-    EXPECT_EQ(r.out, "") << says;
-    EXPECT_THAT(r.err, HasSubstr(says));
-    EXPECT_THAT(r.err, HasSubstr("--help"));
-  }
+  for (const auto& [words, says] : wrong) refused(ridgeline(words), 2, {says, "--help"});
+  refused(ridgeline({"bench", path, "-p", "0", "-n", "0"}), 2, {"-p 0 and -n 0 leave nothing to measure"});
+}
+
+TEST_F(BadInput, ASystemMessageWithoutATemplateIsNotDropped) {
+  for (const char* verb : {"run", "chat"})
+    refused(ridgeline({verb, tiny({.chat_template = ""}), "--system", "be kind", "-t", "1"}, {}), 2,
+            {verb == std::string("run") ? "prompt is empty" : "no chat template"});
+  refused(run(tiny({.chat_template = ""}), {"-p", "x", "--system", "be kind"}), 2, {"no chat template", "--system"});
 }
 
 TEST_F(BadInput, InstructionSetsThatAreNone) {
@@ -306,14 +332,32 @@ TEST_F(BadInput, ABrokenCacheIsOnlyAWarning) {
 
 // ---- outputs that cannot be written
 
-TEST_F(BadInput, AFullDiskIsNoSuccess) {
+TEST_F(BadInput, AFullDiskOrAClosedOutputIsNoSuccess) {
   const std::string path = tiny();
-  for (const Words& words : {Words{"tokenize", path, "-p", "the"}, Words{"score", path, "-p", "the hen", "-t", "1", "--json"},
-                             Words{"plan", path}, Words{"version"}, Words{"run", path, "-p", "the", "-n", "4", "-t", "1"}}) {
-    const Outcome r = ridgeline(words, {.out_file = "/dev/full"});
-    EXPECT_EQ(r.code, 1) << words[0] << r.err;
-    EXPECT_THAT(r.err, HasSubstr("standard output could not be written")) << words[0];
+  for (const Words& words :
+       {Words{"tokenize", path, "-p", "the"}, Words{"score", path, "-p", "the hen", "-t", "1", "--json"}, Words{"plan", path},
+        Words{"plan", path, "--json"}, Words{"info", path, "--tensors"}, Words{"run", path, "-p", "the", "-n", "4", "-t", "1"},
+        Words{"run", path, "-p", "the", "-p", "a", "-n", "4", "-t", "1"},
+        Words{"bench", path, "-p", "8", "-n", "0", "-r", "1", "-t", "1"}, Words{"doctor", "--no-measure"}, Words{"op", "list"},
+        Words{"op", "why", "glu", "--case", "smoke_gelu"}, Words{"version"}, Words{"--version"}, Words{"--help"},
+        Words{"run", "--help"}}) {
+    SCOPED_TRACE(words[0]);
+    for (const Outcome& r : {ridgeline(words, {.out_file = "/dev/full"}), ridgeline(words, {.closed = true})}) {
+      EXPECT_EQ(r.code, 1) << r.err;
+      EXPECT_THAT(r.err, HasSubstr("standard output could not be written"));
+    }
   }
+}
+
+// The first file that is opened takes the number of a closed standard output: what is printed must not land in it.
+TEST_F(BadInput, AClosedOutputDoesNotWriteIntoFiles) {
+  const std::string ledger = at("ledger.jsonl");
+  const Outcome r =
+      ridgeline({"bench", tiny(), "-p", "8", "-n", "0", "-r", "1", "-t", "1", "--ledger", ledger}, {.closed = true});
+  EXPECT_EQ(r.code, 1);
+  Result<std::vector<LedgerRow>> rows = read_ledger(ledger);
+  ASSERT_TRUE(rows.ok()) << rows.status().sentence();
+  EXPECT_EQ(rows->size(), 1u);
 }
 
 TEST_F(BadInput, AnUnwritableCacheStopsNobody) {

@@ -61,6 +61,32 @@ TEST_F(Cli, RunJsonHasTheDocumentedNames) {
   EXPECT_GT(j.get_int("peak_rss_bytes", 0), 1 << 20);
 }
 
+TEST_F(Cli, NumbersThatDoNotExistAreNull) {
+  const std::string model = tiny();
+  const Json one = json_of({"run", model, "-p", "the", "-n", "1", "-t", "1"});
+  EXPECT_TRUE(one["decode_tok_s"].is_null() && one["fraction"].is_null());
+  EXPECT_GT(one.get_number("bound_tok_s", 0), 0);
+  const Json two = json_of({"run", model, "-p", "the", "-p", "hen", "-n", "4", "-t", "1"});
+  EXPECT_GT(two.get_number("decode_tok_s", 0), 0);
+  EXPECT_TRUE(two["bound_tok_s"].is_null() && two["fraction"].is_null()) << "the bound is that of one sequence";
+}
+
+TEST_F(Cli, ChatJsonIsTheConversation) {
+  Program p({"chat", tiny(), "-n", "5", "-s", "1", "-t", "1", "--system", "be kind", "--json"}, {.ask = true});
+  p.say("the hen\n/set temperature 0.5\n/show\n");
+  const Outcome r = p.wait();
+  EXPECT_EQ(r.code, 0) << r.err;
+  EXPECT_THAT(r.err, HasSubstr("temperature         0.5")) << "what is said goes to stderr";
+  Result<Json> j = parse_json(r.out, "stdout", kRequestJson);
+  ASSERT_TRUE(j.ok()) << r.out;
+  EXPECT_THAT(keys_of(*j), ElementsAreArray({"model", "system", "messages", "settings"}));
+  EXPECT_EQ(j->get_string("system"), "be kind");
+  ASSERT_EQ((*j)["messages"].size(), 2u);
+  EXPECT_THAT(keys_of((*j)["messages"][size_t(1)]), ElementsAreArray({"role", "content"}));
+  EXPECT_EQ((*j)["messages"][size_t(0)].get_string("content"), "the hen");
+  EXPECT_EQ((*j)["settings"].get_number("temperature", 0), 0.5);
+}
+
 TEST_F(Cli, SameSeedSameTextOnAnyNumberOfThreads) {
   const std::string model = tiny();
   std::vector<std::string> texts;
@@ -296,6 +322,25 @@ TEST_F(Cli, BenchNamesItsRowsAsTheFieldDoes) {
   EXPECT_THAT(tests, ElementsAreArray({"pp16", "tg8", "pp16@d32", "tg8@d32"}));
 }
 
+TEST_F(Cli, BenchTakesListsAndLeavesOutWhatIsZero) {
+  const auto tests = [&](Words words) {
+    words.insert(words.begin(), {"bench", tiny(), "-t", "1", "-r", "1"});
+    Words names;
+    const Json b = json_of(words);
+    for (const Json& row : b["rows"].items()) {
+      names.push_back(row.get_string("test"));
+      EXPECT_EQ(row["tok_s"]["min"], row["tok_s"]["max"]) << "one repeat";
+    }
+    return names;
+  };
+  EXPECT_EQ(tests({"-p", "16,8", "-n", "4,2", "-d", "0,32"}),
+            (Words{"pp16", "pp8", "tg4", "tg2", "pp16@d32", "pp8@d32", "tg4@d32", "tg2@d32"}));
+  EXPECT_EQ(tests({"-p", "0", "-n", "3"}), Words{"tg3"});
+  EXPECT_EQ(tests({"-p", "8,0,4", "-n", "0"}), (Words{"pp8", "pp4"}));
+  EXPECT_EQ(tests({"-p", "8", "-p", "4", "-n", "0"}), (Words{"pp8", "pp4"}));
+  EXPECT_EQ(tests({"-n", "2", "-p", "0", "-d", "200"}), Words{"tg2@d200"});
+}
+
 TEST_F(Cli, BenchTablesHaveAsManyColumnsInEveryLine) {
   for (const auto& [format, separator, rows] : {std::tuple("md", '|', 4), std::tuple("csv", ',', 3)}) {
     const Outcome r = ridgeline({"bench", tiny(), "-p", "16", "-n", "8", "-r", "1", "-t", "1", "-o", format});
@@ -359,6 +404,7 @@ TEST_F(Cli, VersionNamesTheInstructionSetThatIsUsed) {
   const Json v = json_of({"version"});
   EXPECT_THAT(keys_of(v), ElementsAreArray({"version", "commit", "compiler", "isa", "cpu", "ops", "models"}));
   EXPECT_EQ(v.get_string("isa"), isa_name(active_isa()));
+  EXPECT_EQ(ridgeline({"--version"}).out, ridgeline({"version"}).out);
   const Outcome forced = ridgeline({"version"}, {.environment = {{"RIDGE_ISA", "portable"}}});
   EXPECT_EQ(forced.code, 0);
   EXPECT_THAT(forced.out, HasSubstr("portable"));

@@ -43,6 +43,7 @@ class Program {
     std::string out_file;                            // stdout goes there
     bool ask = false;                                // stdin stays open for say(); otherwise it is empty
     bool ignore_pipe = false;                        // started by a parent that ignores SIGPIPE
+    bool closed = false;                             // stdout is closed
     bool terminal = false;                           // stdin and stdout are a terminal of its own; say() types
   };
   static constexpr double kLimit = 100;  // seconds: sanitizer builds on busy machines are slow
@@ -53,7 +54,9 @@ class Program {
     posix_spawn_file_actions_t files;
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_adddup2(&files, in[0], 0);
-    if (o.terminal)
+    if (o.closed)
+      posix_spawn_file_actions_addclose(&files, 1);
+    else if (o.terminal)
       open_terminal(files);
     else if (o.out_file.empty())
       posix_spawn_file_actions_adddup2(&files, out[1], 1);

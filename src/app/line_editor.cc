@@ -72,8 +72,8 @@ void use_utf8() {
 
 }  // namespace
 
-LineEditor::LineEditor(const std::string& history_file) : state_(new State) {
-  if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) return;
+LineEditor::LineEditor(const std::string& history_file, bool plain) : state_(new State) {
+  if (plain || !isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) return;
   use_utf8();
   State& s = *state_;
   s.screen = fdopen(dup(STDOUT_FILENO), "w");

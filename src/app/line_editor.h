@@ -9,7 +9,8 @@ namespace ridge {
 
 class LineEditor {
  public:
-  explicit LineEditor(const std::string& history_file);  // created with its folders; one that cannot be written is only a warning
+  // The file is created with its folders; one that cannot be written is only a warning. `plain`: no editing on a terminal either.
+  explicit LineEditor(const std::string& history_file, bool plain = false);
   ~LineEditor();
   LineEditor(const LineEditor&) = delete;
 

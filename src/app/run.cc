@@ -1,6 +1,9 @@
 // ridgeline run: answers a prompt, or several in one batch, and ends with one line of what it cost.
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 
 #include "app/answer.h"
@@ -14,14 +17,18 @@ namespace ridge {
 namespace {
 
 Result<std::vector<std::string>> prompts_of(const RunVerb& o) {
-  if (!o.prompts.empty()) return o.prompts;
-  TextInput input;
-  input.any = o.prompt_file.empty() ? "-" : "";
-  input.file = o.prompt_file;
-  Result<std::string> text = read_input(input);
-  if (!text) return text.status();
-  if (text->empty()) return usage_error("there is no prompt; give one with -p, or on standard input.");
-  return std::vector<std::string>{*text};
+  std::vector<std::string> prompts = o.prompts;
+  if (prompts.empty()) {
+    TextInput input;
+    input.file = o.prompt_file.empty() ? "-" : o.prompt_file;
+    if (input.file == "-" && isatty(STDIN_FILENO)) fputs("The prompt, then Ctrl-D on a line of its own:\n", stderr);
+    Result<std::string> text = read_input(input);
+    if (!text) return text.status();
+    prompts.push_back(*text);
+  }
+  if (!o.raw && std::count(prompts.begin(), prompts.end(), ""))
+    return usage_error("the prompt is empty; give one with -p, with -f, or on standard input.");
+  return prompts;
 }
 
 Json to_json(const RunVerb& o, const Loaded& l, Runner& runner, const std::vector<Answer>& answers, const AnswerTimes& t,
@@ -33,17 +40,19 @@ Json to_json(const RunVerb& o, const Loaded& l, Runner& runner, const std::vecto
                             {"logprobs", Json(a.logprobs)},
                             {"finish", name_of(a.finish)},
                             {"prompt_tokens", a.prompt_tokens}}));
-  const double rate = t.decode_s > 0 ? double(t.decode_tokens) / t.decode_s : 0;
+  // Without a token after the first there is no decode rate, and the bound is that of one sequence.
+  const double nothing = NAN, rate = t.decode_tokens > 0 ? double(t.decode_tokens) / t.decode_s : nothing;
+  const double bound = answers.size() == 1 ? decode_bound(l, runner, t) : nothing;
   return Json::object({{"model", l.model.label},
                        {"isa", isa_name(l.runtime->isa)},
                        {"threads", l.runtime->pool.threads()},
                        {"seed", seed},
                        {"raw", o.raw},
                        {"answers", std::move(list)},
-                       {"prompt_tok_s", t.prompt_s > 0 ? double(t.prompt_tokens) / t.prompt_s : 0},
+                       {"prompt_tok_s", t.prompt_s > 0 ? double(t.prompt_tokens) / t.prompt_s : nothing},
                        {"decode_tok_s", rate},
-                       {"bound_tok_s", decode_bound(l, runner, t)},
-                       {"fraction", rate / decode_bound(l, runner, t)},
+                       {"bound_tok_s", bound},
+                       {"fraction", rate / bound},
                        {"peak_rss_bytes", peak_rss_bytes()}});
 }
 
@@ -56,6 +65,7 @@ int run_verb(const RunVerb& o) {
   Result<std::unique_ptr<Loaded>> loaded = load(o);
   if (!loaded) return report(loaded.status());
   Loaded& l = **loaded;
+  if (Status s = refuse_system(l, o.system); !s.ok()) return report(s);
   const Tokenizer& t = *l.tokenizer;
   const int64_t seed = seed_of(o.sampling);
   std::vector<Request> requests;

@@ -44,8 +44,8 @@ Result<std::string> read_file(const std::string& path) {
 Result<std::string> read_input(const TextInput& o) {
   if (o.has_text) return o.text;
   if (!o.file.empty()) return o.file == "-" ? read_all(STDIN_FILENO, "standard input") : read_file(o.file);
-  if (o.any == "-" || (o.any.empty() && !isatty(STDIN_FILENO))) return read_all(STDIN_FILENO, "standard input");
-  if (o.any.empty()) return usage_error("name a file, or give the text with -p.");
+  if (!o.has_any && isatty(STDIN_FILENO)) return usage_error("name a file, or give the text with -p.");
+  if (!o.has_any || o.any == "-") return read_all(STDIN_FILENO, "standard input");
   return access(o.any.c_str(), F_OK) == 0 ? read_file(o.any) : Result<std::string>(o.any);
 }
 

@@ -58,7 +58,7 @@ struct BenchVerb : CommonOptions {
 struct TextInput {
   std::string any;         // a file that exists, "-" for standard input, or the text itself
   std::string text, file;  // -p, -f: unmistakable forms
-  bool has_text = false;
+  bool has_any = false, has_text = false;
 };
 
 struct TextVerb : CommonOptions {  // score and tokenize
@@ -85,6 +85,7 @@ int tokenize_verb(const TextVerb& o);
 int info_verb(const InfoVerb& o);
 int doctor_verb(const DoctorVerb& o);
 int version_verb(bool json);
+std::string version_text();
 
 // ---- what the verbs share
 int report(const Status& s);     // one line on stderr; the exit code

@@ -8,27 +8,38 @@
 
 namespace ridge {
 
-int version_verb(bool json) {
-  const std::string compiler = fmt::format("{} {}.{}",
+namespace {
+
+std::string compiler() {
+  return fmt::format("{} {}.{}",
 #ifdef __clang__
-                                           "clang", __clang_major__, __clang_minor__
+                     "clang", __clang_major__, __clang_minor__
 #else
-                                           "gcc", __GNUC__, __GNUC_MINOR__
+                     "gcc", __GNUC__, __GNUC_MINOR__
 #endif
   );
+}
+
+}  // namespace
+
+std::string version_text() {
+  return fmt::format("ridgeline {} ({}), {}\n{}", RIDGE_VERSION, RIDGE_COMMIT, compiler(), describe_isa());
+}
+
+int version_verb(bool json) {
   if (json) {
     Json families = Json::array();
     for (const Family& f : all_families()) families.push(f.name);
     print_json(Json::object({{"version", RIDGE_VERSION},
                              {"commit", RIDGE_COMMIT},
-                             {"compiler", compiler},
+                             {"compiler", compiler()},
                              {"isa", isa_name(active_isa())},
                              {"cpu", cpu_model()},
                              {"ops", int64_t(all_ops().size())},
                              {"models", std::move(families)}}));
     return 0;
   }
-  fmt::print("ridgeline {} ({}), {}\n{}\n", RIDGE_VERSION, RIDGE_COMMIT, compiler, describe_isa());
+  fmt::print("{}\n", version_text());
   return 0;
 }
 
