@@ -1,8 +1,10 @@
 // The binary as its users meet it, on a tiny random model: every verb, the names in its JSON, and what must agree with what.
-#include "app/cli_testing.h"
-#include "meter/ledger_file.h"
+#include <fmt/format.h>
 
 #include <sstream>
+
+#include "app/cli_testing.h"
+#include "meter/ledger_file.h"
 
 namespace ridge {
 namespace {
@@ -377,7 +379,7 @@ TEST_F(Cli, InfoSaysWhatTheFileHolds) {
   EXPECT_EQ(i.get_int("vocab", 0), 266);
   EXPECT_EQ(i.get_int("context", 0), 256);
   EXPECT_EQ(i.get_int("weight_bytes", 0), 4 * i.get_int("parameters", 0));
-  EXPECT_EQ(i.get_int("kv_bytes_per_token", 0), 2 * TinyModel::kLayers * TinyModel::kHeadDim * 2);
+  EXPECT_EQ(i.get_int("kv_bytes_per_token", 0), 2 * 2 * 16 * 2);
   EXPECT_TRUE(i.get_bool("chat_template", false));
   const Json t = json_of({"info", model, "--tensors"});
   double bytes = 0;
@@ -421,6 +423,38 @@ TEST_F(Cli, EveryVerbHasHelp) {
     EXPECT_EQ(one.err, "");
     EXPECT_THAT(one.out, HasSubstr("Usage: ridgeline " + std::string(verb)));
   }
+}
+
+// Shapes that fast rows refuse run all the same, on whatever row takes them, and say so.
+TEST_F(Cli, ShapesThatNoFastRowTakesPlanAndRun) {
+  const TinyOptions shapes[] = {{.heads = 3, .kv_heads = 3, .head_dim = 2},    // the smallest head
+                                {.heads = 2, .kv_heads = 1, .head_dim = 20},   // no multiple of 8
+                                {.heads = 1, .kv_heads = 1, .head_dim = 320},  // more than the fast rows hold
+                                {.vocab = 267, .dim = 30, .heads = 5, .kv_heads = 5, .head_dim = 6, .ffn = 50},  // nothing even
+                                {.vocab = 271, .dim = 1, .layers = 1, .heads = 1, .kv_heads = 1, .head_dim = 8, .ffn = 1}};
+  for (const TinyOptions& shape : shapes)
+    for (const std::string& model : {tiny(shape), hf(shape)}) {
+      SCOPED_TRACE(fmt::format("dim {} head_dim {} {}", shape.dim, shape.head_dim, model));
+      const Json plan = json_of({"plan", model, "-p", "7", "-t", "2"});
+      bool falls_back = false;
+      for (const Json& op : plan["ops"].items()) {
+        EXPECT_NE(op.get_string("row"), "none");
+        falls_back = falls_back || (op.get_string("op") == "attention" && op.get_string("row") == "reference");
+      }
+      EXPECT_EQ(falls_back, shape.head_dim % 8 != 0 || shape.head_dim > 256);
+      const std::vector<double> fast = numbers(json_of({"score", model, "-p", kText, "-t", "2"})["logprobs"]);
+      const std::vector<double> portable =
+          numbers(json_of({"score", model, "-p", kText, "-t", "1"}, {.environment = {{"RIDGE_ISA", "portable"}}})["logprobs"]);
+      ASSERT_EQ(fast.size(), portable.size());
+      ASSERT_GT(fast.size(), 30u);
+      for (size_t i = 0; i < fast.size(); ++i) EXPECT_NEAR(fast[i], portable[i], 1e-2) << i;
+      const Outcome run = ridgeline({"run", model, "-p", "the hen", "-n", "4", "-s", "1", "-t", "2"});
+      EXPECT_EQ(run.code, 0) << run.err;
+      EXPECT_EQ(run.err.find("fallback: attention ran reference") != std::string::npos, falls_back) << run.err;
+      const Outcome strict = ridgeline({"run", model, "-p", "the hen", "-n", "4", "-s", "1", "-t", "2", "--strict"});
+      EXPECT_EQ(strict.code, falls_back ? 1 : 0) << strict.err;
+      EXPECT_EQ(strict.err.find("--strict: attention would run reference") != std::string::npos, falls_back) << strict.err;
+    }
 }
 
 TEST_F(Cli, EveryInstructionSetOfThisCpuGivesTheSameScore) {

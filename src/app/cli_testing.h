@@ -193,6 +193,7 @@ inline Words keys_of(const Json& object) {
 
 struct TinyOptions {
   int64_t vocab = 266;  // rows of the embedding; the tokenizer has 266 tokens
+  int64_t dim = 32, layers = 2, heads = 2, kv_heads = 1, head_dim = 16, ffn = 64;
   int64_t context = 256;
   bool tokenizer = true;
   std::string architecture = "llama", chat_template = "{% for m in messages %}{{ m.content }}{% endfor %}";
@@ -201,9 +202,7 @@ struct TinyOptions {
 
 class TinyModel {
  public:
-  static constexpr int64_t kDim = 32, kLayers = 2, kHeads = 2, kKvHeads = 1, kHeadDim = 16, kFfn = 64;
-
-  explicit TinyModel(TinyOptions options = {}) : o(std::move(options)), memory_(4 << 20) {
+  explicit TinyModel(TinyOptions options = {}) : o(std::move(options)), memory_(16 << 20) {
     auto add = [&](const std::string& gguf, const std::string& hf, std::initializer_list<int64_t> dims, bool pairs = false) {
       const View v = memory_.alloc(dims, DType::f32);
       const bool norm = v.rank == 1;
@@ -213,20 +212,20 @@ class TinyModel {
             float((norm ? 1 : 0) + width * (2 * uniform({.seed = 3, .op = uint32_t(weights_.size())}, uint64_t(i)) - 1));
       weights_.push_back({gguf, hf, v, pairs ? adjacent_pairs(v) : v});
     };
-    add("token_embd.weight", "model.embed_tokens.weight", {o.vocab, kDim});
-    for (int64_t i = 0; i < kLayers; ++i) {
+    add("token_embd.weight", "model.embed_tokens.weight", {o.vocab, o.dim});
+    for (int64_t i = 0; i < o.layers; ++i) {
       const std::string g = "blk." + std::to_string(i) + ".", h = "model.layers." + std::to_string(i) + ".";
-      add(g + "attn_norm.weight", h + "input_layernorm.weight", {kDim});
-      add(g + "attn_q.weight", h + "self_attn.q_proj.weight", {kHeads * kHeadDim, kDim}, true);
-      add(g + "attn_k.weight", h + "self_attn.k_proj.weight", {kKvHeads * kHeadDim, kDim}, true);
-      add(g + "attn_v.weight", h + "self_attn.v_proj.weight", {kKvHeads * kHeadDim, kDim});
-      add(g + "attn_output.weight", h + "self_attn.o_proj.weight", {kDim, kHeads * kHeadDim});
-      add(g + "ffn_norm.weight", h + "post_attention_layernorm.weight", {kDim});
-      add(g + "ffn_gate.weight", h + "mlp.gate_proj.weight", {kFfn, kDim});
-      add(g + "ffn_up.weight", h + "mlp.up_proj.weight", {kFfn, kDim});
-      add(g + "ffn_down.weight", h + "mlp.down_proj.weight", {kDim, kFfn});
+      add(g + "attn_norm.weight", h + "input_layernorm.weight", {o.dim});
+      add(g + "attn_q.weight", h + "self_attn.q_proj.weight", {o.heads * o.head_dim, o.dim}, true);
+      add(g + "attn_k.weight", h + "self_attn.k_proj.weight", {o.kv_heads * o.head_dim, o.dim}, true);
+      add(g + "attn_v.weight", h + "self_attn.v_proj.weight", {o.kv_heads * o.head_dim, o.dim});
+      add(g + "attn_output.weight", h + "self_attn.o_proj.weight", {o.dim, o.heads * o.head_dim});
+      add(g + "ffn_norm.weight", h + "post_attention_layernorm.weight", {o.dim});
+      add(g + "ffn_gate.weight", h + "mlp.gate_proj.weight", {o.ffn, o.dim});
+      add(g + "ffn_up.weight", h + "mlp.up_proj.weight", {o.ffn, o.dim});
+      add(g + "ffn_down.weight", h + "mlp.down_proj.weight", {o.dim, o.ffn});
     }
-    add("output_norm.weight", "model.norm.weight", {kDim});
+    add("output_norm.weight", "model.norm.weight", {o.dim});
     make_vocabulary();
   }
 
@@ -234,11 +233,13 @@ class TinyModel {
     GgufWriter w;
     const std::string a = o.architecture + ".";
     w.set("general.architecture", o.architecture);
-    w.set(a + "embedding_length", uint32_t(kDim));
-    w.set(a + "block_count", uint32_t(kLayers));
-    w.set(a + "attention.head_count", uint32_t(kHeads));
-    w.set(a + "attention.head_count_kv", uint32_t(kKvHeads));
-    w.set(a + "feed_forward_length", uint32_t(kFfn));
+    w.set(a + "embedding_length", uint32_t(o.dim));
+    w.set(a + "block_count", uint32_t(o.layers));
+    w.set(a + "attention.head_count", uint32_t(o.heads));
+    w.set(a + "attention.head_count_kv", uint32_t(o.kv_heads));
+    w.set(a + "attention.key_length", uint32_t(o.head_dim));
+    w.set(a + "attention.value_length", uint32_t(o.head_dim));
+    w.set(a + "feed_forward_length", uint32_t(o.ffn));
     w.set(a + "context_length", uint32_t(o.context));
     w.set(a + "attention.layer_norm_rms_epsilon", 1e-5f);
     if (o.tokenizer) {
@@ -261,11 +262,12 @@ class TinyModel {
     return Json::object({{"architectures", Json(Json::Array{"LlamaForCausalLM"})},
                          {"model_type", "llama"},
                          {"vocab_size", o.vocab},
-                         {"hidden_size", kDim},
-                         {"num_hidden_layers", kLayers},
-                         {"num_attention_heads", kHeads},
-                         {"num_key_value_heads", kKvHeads},
-                         {"intermediate_size", kFfn},
+                         {"hidden_size", o.dim},
+                         {"num_hidden_layers", o.layers},
+                         {"num_attention_heads", o.heads},
+                         {"num_key_value_heads", o.kv_heads},
+                         {"head_dim", o.head_dim},
+                         {"intermediate_size", o.ffn},
                          {"max_position_embeddings", o.context},
                          {"rms_norm_eps", 1e-5},
                          {"hidden_act", "silu"},
@@ -301,8 +303,8 @@ class TinyModel {
   View adjacent_pairs(const View& v) {  // [heads * head_dim, dim]
     const View p = memory_.alloc({v.dims[0], v.dims[1]}, v.type);
     for (int64_t row = 0; row < v.dims[0]; ++row) {
-      const int64_t head = row / kHeadDim * kHeadDim, i = row % kHeadDim;
-      for (int64_t j = 0; j < v.dims[1]; ++j) p.set(v.get(head + i % 2 * (kHeadDim / 2) + i / 2, j), row, j);
+      const int64_t head = row / o.head_dim * o.head_dim, i = row % o.head_dim;
+      for (int64_t j = 0; j < v.dims[1]; ++j) p.set(v.get(head + i % 2 * (o.head_dim / 2) + i / 2, j), row, j);
     }
     return p;
   }
