@@ -259,20 +259,21 @@ class TinyModel {
   }
 
   Json config() const {
-    return Json::object({{"architectures", Json(Json::Array{"LlamaForCausalLM"})},
-                         {"model_type", "llama"},
-                         {"vocab_size", o.vocab},
-                         {"hidden_size", o.dim},
-                         {"num_hidden_layers", o.layers},
-                         {"num_attention_heads", o.heads},
-                         {"num_key_value_heads", o.kv_heads},
-                         {"head_dim", o.head_dim},
-                         {"intermediate_size", o.ffn},
-                         {"max_position_embeddings", o.context},
-                         {"rms_norm_eps", 1e-5},
-                         {"hidden_act", "silu"},
-                         {"tie_word_embeddings", true},
-                         {"torch_dtype", "float32"}});
+    Json c = Json::object({{"architectures", Json(Json::Array{"LlamaForCausalLM"})},
+                           {"model_type", "llama"},
+                           {"vocab_size", o.vocab},
+                           {"hidden_size", o.dim},
+                           {"num_hidden_layers", o.layers},
+                           {"num_attention_heads", o.heads},
+                           {"num_key_value_heads", o.kv_heads},
+                           {"intermediate_size", o.ffn},
+                           {"max_position_embeddings", o.context},
+                           {"rms_norm_eps", 1e-5},
+                           {"hidden_act", "silu"},
+                           {"tie_word_embeddings", true},
+                           {"torch_dtype", "float32"}});
+    if (o.head_dim * o.heads != o.dim) c.set("head_dim", o.head_dim);
+    return c;
   }
 
   Json tokenizer_json() const {
