@@ -53,8 +53,8 @@ Mapping::~Mapping() {
 
 void forget_pages(const void* from, int64_t bytes) {
   const uintptr_t page = uintptr_t(sysconf(_SC_PAGESIZE)), at = uintptr_t(from);
-  const uintptr_t first = (at + page - 1) / page * page, last = (at + uintptr_t(bytes)) / page * page;
-  if (last > first) madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+  const uintptr_t first = at / page * page, last = (at + uintptr_t(bytes) + page - 1) / page * page;
+  madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
 }
 
 }  // namespace ridge

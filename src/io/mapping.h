@@ -39,7 +39,7 @@ class Mapping {
   std::string path_;
 };
 
-// Gives back the resident pages that lie wholly inside a range of a mapping; touching them reads the file again.
+// Gives back the resident pages that a range of a mapping touches; who needs one again reads the file again.
 void forget_pages(const void* from, int64_t bytes);
 
 }  // namespace ridge

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <map>
 
 #include "base/check.h"
@@ -146,6 +147,8 @@ std::vector<Weave> weaves_of(const DecoderConfig& c, DecoderWeights& w) {
     if (can_weave(v) && (c.tied || &v != &w.embed) && std::find(fused.begin(), fused.end(), &v) == fused.end())
       all.push_back({{&v}});
   });
+  // In the file's order: what is read next lies beside what was given back.
+  std::sort(all.begin(), all.end(), [](const Weave& a, const Weave& b) { return a.parts[0]->data < b.parts[0]->data; });
   return all;
 }
 
@@ -170,6 +173,16 @@ void lay_out_woven(const DecoderConfig& c, DecoderWeights& w, Arena& arena, F&& 
         if (!arena.measures()) bias.set(part->get(i), at);
     *m.whole_bias = bias;
   }
+  // Vectors too: each touch of one would bring its neighbourhood in the file back, up to 2 MB of it.
+  visit_weights(c, w, [&](const Slot& s, View& v) {
+    if (s.cols) return;
+    const View copy = arena.alloc({s.rows}, v.type);
+    if (!arena.measures()) {
+      memcpy(copy.data, v.data, size_t(v.bytes()));
+      forget_pages(v.data, v.bytes());
+    }
+    v = copy;
+  });
   if (c.tied) w.head = w.embed;
 }
 
@@ -181,12 +194,19 @@ void weave_stored(const DecoderConfig& c, DecoderWeights& w, Arena& arena, const
   arena = Arena(measure.peak(), Arena::Pages::large);
   const Pool alone(1);
   const Pool& pool = o.pool ? *o.pool : alone;
+  // A fault brings neighbours in too, which may be of a matrix that was given back before: all are given back again now and then.
+  std::vector<View> read;
+  const auto forget = [&] {
+    for (const View& from : read) forget_pages(from.data, from.bytes());
+  };
   lay_out_woven(c, w, arena, [&](const View& from, const View& to) {
     pool.parallel(from.dims[0] / format_of(to.type)->rows, [&](int64_t group, int) { weave(from, to, group); });
-    forget_pages(from.data, from.bytes());
+    read.push_back(from);
+    if (read.size() % 16 == 0) forget();
     done += from.bytes();
     if (o.progress) o.progress(done, all);
   });
+  forget();
 }
 
 std::string label_of(const char* family, const Model& m) {
