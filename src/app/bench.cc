@@ -1,67 +1,116 @@
 // ridgeline bench: prefill and decode rates of a model beside their bounds, in the rows that llama-bench made customary:
 // ppN is a prompt of N tokens, tgN the generation of N, @dD at a depth of D tokens in the cache. Sampling is left out.
+// Rivals are measured round by round between our own repeats, so that what disturbs the machine disturbs all of them.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <map>
 #include <optional>
 
+#include "app/bench_rows.h"
 #include "app/interrupt.h"
-#include "app/loaded.h"
+#include "app/rival.h"
 #include "app/verbs.h"
 #include "base/rng.h"
-#include "check/provenance.h"
 #include "device/topology.h"
-#include "meter/ledger_file.h"
 #include "model/plan.h"
 
 namespace ridge {
 
 namespace {
 
-struct Row {
-  std::string test;
-  int64_t tokens;
-  double median, min, max, bound, predicted;  // tok/s
-  std::string bound_by;
-  int64_t rss;
-  std::vector<LedgerLine> ops;  // what each kind of call cost at best, where that was asked for
-};
-
 double seconds(std::chrono::steady_clock::time_point from) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
 }
 
+// What the rounds of one test showed of a rival.
+struct Beside {
+  std::map<std::string, std::vector<double>> settings;  // tok/s of every round
+  double busy_s = 0;                                    // processor time that it took while ours ran
+
+  // Its best setting; `ours` has the rates of the same rounds.
+  Result<RivalRow> best(const Rival& rival, const std::vector<double>& ours) const {
+    std::optional<RivalRow> best;
+    for (const auto& [setting, rates] : settings) {
+      if (rates.size() != ours.size()) return failed(rival.name() + ": its settings change from round to round.");
+      const Rates tok_s = rates_of(rates);
+      if (best && best->tok_s.median >= tok_s.median) continue;
+      std::vector<double> ratios;
+      for (size_t i = 0; i < ours.size(); ++i) ratios.push_back(ours[i] / rates[i]);
+      Rates ratio = rates_of(ratios);
+      ratio.median = rates_of(ours).median / tok_s.median;  // of the two rates that are shown
+      best = {rival.name(), rival.version(), setting, tok_s, ratio};
+    }
+    return *best;
+  }
+};
+
 class Bench {
  public:
-  Bench(Loaded& l, Runner& runner) : l_(l), runner_(runner) {
+  using Rivals = std::vector<std::unique_ptr<Rival>>;
+  Bench(Loaded& l, Runner& runner, const Rivals& rivals) : l_(l), runner_(runner), rivals_(rivals) {
     for (size_t i = 0; i < size_t(runner.options().context); ++i)
       ids_.push_back(int32_t(uniform({.seed = 1}, i) * double(l.model.vocab)));
     runner_.pool().grow(state_, runner.options().context);
   }
 
-  // Nothing when Ctrl-C came before a single repeat was whole.
-  std::optional<Row> run(int64_t prompt, int64_t tokens, int64_t depth, int repeats, bool ops) {
-    fill(depth);
-    std::vector<double> rates;
+  // Interrupted only where Ctrl-C came before a single round was whole.
+  Result<BenchRow> run(const BenchTest& t, int repeats, bool ops) {
+    fill(t.depth);
+    std::vector<double> ours;
+    std::vector<Beside> beside(rivals_.size());
     for (int r = -1; r < repeats && !interrupted(); ++r) {  // the first is a warm-up
-      cut(depth);
-      const auto from = std::chrono::steady_clock::now();
-      prompt ? feed(prompt) : decode(tokens);
-      if (r >= 0 && !interrupted()) rates.push_back(double(prompt + tokens) / seconds(from));
+      const Result<double> rate = round(t, r >= 0, beside);
+      if (!rate && rate.status().code() != Code::interrupted) return rate.status();
+      if (rate && r >= 0) ours.push_back(*rate);
     }
-    if (rates.empty()) return {};
-    std::sort(rates.begin(), rates.end());
-    const std::string name =
-        (prompt ? "pp" + std::to_string(prompt) : "tg" + std::to_string(tokens)) + (depth ? "@d" + std::to_string(depth) : "");
-    Row row{name, prompt + tokens, rates[rates.size() / 2], rates.front(), rates.back(), 0, 0, "", peak_rss_bytes(), {}};
-    floors(prompt, tokens, depth, row);
-    for (int r = 0; ops && r < repeats && !interrupted(); ++r) time_ops(prompt, tokens, depth, row.ops);
+    if (ours.empty()) return interrupted("interrupted before a repeat was whole.");
+    BenchRow row{t, rates_of(ours), 0, 0, "", peak_rss_bytes(), {}, {}};
+    for (size_t i = 0; i < rivals_.size(); ++i) {
+      Result<RivalRow> best = beside[i].best(*rivals_[i], ours);
+      if (!best) return best.status();
+      row.rivals.push_back(std::move(*best));
+      warn_if_busy(t, ours, beside[i].busy_s, *rivals_[i]);
+    }
+    floors(t, row);
+    for (int r = 0; ops && r < repeats && !interrupted(); ++r) time_ops(t, row.ops);
     return row;
   }
 
  private:
+  // Ours, then each rival's; what counts is kept only when all of them are through. Our tok/s.
+  Result<double> round(const BenchTest& t, bool counts, std::vector<Beside>& beside) {
+    std::vector<double> busy;
+    for (const auto& rival : rivals_) busy.push_back(rival->cpu_seconds());
+    cut(t.depth);
+    const auto from = std::chrono::steady_clock::now();
+    step_through(t);
+    const double took = seconds(from);
+    for (size_t i = 0; i < rivals_.size(); ++i) busy[i] = rivals_[i]->cpu_seconds() - busy[i];
+    std::vector<std::vector<Rival::Timing>> timings;
+    for (const auto& rival : rivals_) {
+      Result<std::vector<Rival::Timing>> timing = rival->time(t.prompt, t.tokens, t.depth);
+      if (!timing) return timing.status();
+      timings.push_back(std::move(*timing));
+    }
+    if (interrupted()) return interrupted("interrupted in a round.");
+    for (size_t i = 0; counts && i < rivals_.size(); ++i) {
+      beside[i].busy_s += busy[i];
+      for (const Rival::Timing& s : timings[i]) beside[i].settings[s.setting].push_back(double(t.count()) / s.seconds);
+    }
+    return double(t.count()) / took;
+  }
+  // A rival that spins while it waits takes the cores from us, and the ratio means nothing. Ten milliseconds of falling asleep are usual.
+  static void warn_if_busy(const BenchTest& t, const std::vector<double>& ours, double busy, const Rival& rival) {
+    double took = 0;
+    for (double rate : ours) took += double(t.count()) / rate;
+    if (busy > 0.03 * took + 0.01 * double(ours.size()))
+      fprintf(stderr, "%s took %.0f %% of a core while ours ran %s: the ratio is in our disfavour.\n", rival.name().c_str(),
+              100 * busy / took, t.name().c_str());
+  }
+  void step_through(const BenchTest& t) { t.prompt ? feed(t.prompt) : decode(t.tokens); }
   void cut(int64_t depth) {
     runner_.pool().cut(state_, depth);
     runner_.pool().grow(state_, runner_.options().context);
@@ -84,18 +133,18 @@ class Bench {
     }
   }
   // The same once more with every call timed; of a kind of call the least time counts.
-  void time_ops(int64_t prompt, int64_t tokens, int64_t depth, std::vector<LedgerLine>& best) {
+  void time_ops(const BenchTest& t, std::vector<LedgerLine>& best) {
     Ledger ledger;
-    cut(depth);
+    cut(t.depth);
     runner_.ledger = &ledger, runner_.machine = &l_.machine;
-    prompt ? feed(prompt) : decode(tokens);
+    step_through(t);
     runner_.ledger = nullptr, runner_.machine = nullptr;
     if (best.empty()) best = ledger.lines();
     for (const LedgerLine& now : ledger.lines())
       for (LedgerLine& b : best)
         if (b.op == now.op && b.row == now.row && b.shape == now.shape) b.time_s = std::min(b.time_s, now.time_s);
   }
-  void floors(int64_t prompt, int64_t tokens, int64_t depth, Row& row) {
+  void floors(const BenchTest& t, BenchRow& row) {
     double bound = 0, predicted = 0, most = 0;
     auto add = [&](int64_t queries, int64_t keys, int64_t times) {
       const StepPlan p =
@@ -106,97 +155,30 @@ class Bench {
       for (const LedgerLine& line : p.ledger.lines())
         if (line.bound_s > most) most = line.bound_s, row.bound_by = line.bound_by;
     };
-    if (tokens) add(1, depth + (tokens + 1) / 2, tokens);
-    for (int64_t done = 0; done < prompt; done += runner_.options().step_tokens) {
-      const int64_t chunk = std::min(prompt - done, runner_.options().step_tokens);
-      add(chunk, depth + done + chunk, 1);
+    if (t.tokens) add(1, t.depth + (t.tokens + 1) / 2, t.tokens);
+    for (int64_t done = 0; done < t.prompt; done += runner_.options().step_tokens) {
+      const int64_t chunk = std::min(t.prompt - done, runner_.options().step_tokens);
+      add(chunk, t.depth + done + chunk, 1);
     }
-    row.bound = double(row.tokens) / bound, row.predicted = double(row.tokens) / predicted;
+    row.bound = double(t.count()) / bound, row.predicted = double(t.count()) / predicted;
   }
 
   Loaded& l_;
   Runner& runner_;
+  const Rivals& rivals_;
   SequenceState state_;
   std::vector<int32_t> ids_;
 };
 
-Json to_json(const LedgerLine& l) {
-  return Json::object({{"op", l.op},
-                       {"shape", l.shape},
-                       {"row", l.row},
-                       {"count", l.count},
-                       {"bound_s", l.bound_s},
-                       {"bound_by", l.bound_by},
-                       {"predicted_s", l.predicted_s},
-                       {"time_s", l.time_s}});
-}
-
-void print_ops(const Row& r) {
-  double all = 0;
-  for (const LedgerLine& l : r.ops) all += l.time_s;
-  fmt::print("\n{:<22} {:<26} {:<18} {:>6} {:>10} {:>10} {:>10} {:>6} {:<12}\n", r.test, "shape", "row", "calls", "bound us",
-             "predicted", "took us", "share", "bound by");
-  std::vector<LedgerLine> lines = r.ops;
-  std::sort(lines.begin(), lines.end(), [](const LedgerLine& a, const LedgerLine& b) { return a.time_s > b.time_s; });
-  constexpr size_t kMostLines = 20;  // a generation has a shape of attention for every length
-  double others = 0;
-  for (size_t i = 0; i < lines.size(); ++i) {
-    const LedgerLine& l = lines[i];
-    if (i >= kMostLines)
-      others += l.time_s;
-    else
-      fmt::print("{:<22} {:<26} {:<18} {:>6} {:>10.1f} {:>10.1f} {:>10.1f} {:>5.1f}% {:<12}\n", l.op, l.shape, l.row, l.count,
-                 l.bound_s * 1e6, l.predicted_s * 1e6, l.time_s * 1e6, 100 * l.time_s / all, l.bound_by);
+Result<Bench::Rivals> start_rivals(const BenchVerb& o, const Loaded& l, int64_t context) {
+  Bench::Rivals rivals;
+  for (const std::string& name : o.rivals) {
+    Result<std::unique_ptr<Rival>> r =
+        Rival::start(name, {o.rival_python, o.model, l.runtime->pool.threads(), context, l.model.vocab});
+    if (!r) return r.status();
+    rivals.push_back(std::move(*r));
   }
-  if (others > 0) fmt::print("{} other kinds of call took {:.1f} us\n", lines.size() - kMostLines, others * 1e6);
-  fmt::print("calls together {:.3f} ms, least times of each kind; the whole at the median rate {:.3f} ms\n", all * 1e3,
-             1e3 * double(r.tokens) / r.median);
-}
-
-Json to_json(const Row& r, const Loaded& l) {
-  Json ops = Json::array();
-  for (const LedgerLine& line : r.ops) ops.push(to_json(line));
-  Json json = Json::object({{"model", l.model.label},
-                            {"test", r.test},
-                            {"threads", l.runtime->pool.threads()},
-                            {"tok_s", Json::object({{"median", r.median}, {"min", r.min}, {"max", r.max}})},
-                            {"bound_tok_s", r.bound},
-                            {"predicted_tok_s", r.predicted},
-                            {"fraction", r.median / r.bound},
-                            {"peak_rss_bytes", r.rss},
-                            {"rivals", Json::array()}});
-  if (!r.ops.empty()) json.set("ops", std::move(ops));
-  return json;
-}
-
-// A test of a whole model runs many rows: the level and the threads stand in their place.
-LedgerRow to_ledger(const Row& r, const Loaded& l) {
-  const Provenance from = provenance("");
-  return {.test = r.test,
-          .case_name = l.model.label,
-          .row = fmt::format("{}, {} threads", isa_name(l.runtime->isa), l.runtime->pool.threads()),
-          .device = "cpu",
-          .dtype = l.model.label.substr(l.model.label.rfind(' ') + 1),
-          .time_s = double(r.tokens) / r.median,
-          .bound_s = double(r.tokens) / r.bound,
-          .bound_by = r.bound_by,
-          .fraction = r.median / r.bound,
-          .machine = l.machine.name,
-          .date = from.date,
-          .commit = from.commit,
-          .sources = from.sources};
-}
-
-void print_row(const Row& r, const Loaded& l, const std::string& output) {
-  const int threads = l.runtime->pool.threads();
-  if (output == "csv")
-    fmt::print("{},{},{},{},{:.3f},{:.3f},{:.3f},{:.3f},{:.4f},{}\n", l.model.label, l.model.weight_bytes, threads, r.test,
-               r.median, r.min, r.max, r.bound, r.median / r.bound, r.rss);
-  else
-    fmt::print("| {:<24} | {:>8.1f} MB | {:>7} | {:>12} | {:>9.2f} | {:>8.2f} - {:>8.2f} | {:>9.1f} | {:>6.1f} % |\n",
-               l.model.label, double(l.model.weight_bytes) / 1e6, threads, r.test, r.median, r.min, r.max, r.bound,
-               100 * r.median / r.bound);
-  fflush(stdout);
+  return rivals;
 }
 
 }  // namespace
@@ -207,34 +189,38 @@ int bench_verb(const BenchVerb& o) {
   const auto most = [](const std::vector<int64_t>& list) { return *std::max_element(list.begin(), list.end()); };
   if (most(o.prompts) == 0 && most(o.tokens) == 0)
     return report(usage_error("-p 0 and -n 0 leave nothing to measure; give one of them a length."));
+  for (const std::string& name : o.rivals)  // before minutes are spent
+    if (const Result<std::string> script = Rival::find_script(name); !script) return report(script.status());
   Result<std::unique_ptr<Loaded>> loaded = load(o);
   if (!loaded) return report(loaded.status());
   Loaded& l = **loaded;
-  const int64_t longest = std::max(most(o.prompts), most(o.tokens)) + most(o.depths);
+  const int64_t longest = std::max<int64_t>(8, std::max(most(o.prompts), most(o.tokens)) + most(o.depths));
   Result<std::unique_ptr<Runner>> runner =
-      Runner::make(l.model, *l.runtime, {.context = std::max<int64_t>(longest, 8), .kv_type = kv_dtype(o.kv_type)});
+      Runner::make(l.model, *l.runtime, {.context = longest, .kv_type = kv_dtype(o.kv_type)});
   if (!runner) return report(runner.status());
-  Bench bench(l, **runner);
-  if (output == "csv") fmt::print("model,bytes,threads,test,tok_s,min,max,bound_tok_s,fraction,peak_rss_bytes\n");
-  if (output == "md")
-    fmt::print(
-        "{}{}\n\n| model | size | threads | test | tok/s | min - max | bound | of it |\n|---|---|---|---|---|---|---|---|\n",
-        l.machine.name, l.machine.measured ? "" : " (nominal ceilings)");
-  fflush(stdout);
+  const Result<Bench::Rivals> rivals = start_rivals(o, l, longest);
+  if (!rivals) return report(rivals.status());
+  Bench bench(l, **runner, *rivals);
+  std::vector<RivalName> names;
+  for (const auto& r : *rivals) names.push_back({r->name(), r->version()});
+  if (output != "json") print_head(l, names, output);
   Json rows = Json::array();
   std::vector<LedgerRow> kept;
-  auto test = [&](int64_t prompt, int64_t tokens, int64_t depth) {
-    if (prompt + tokens == 0 || interrupted()) return;
-    const std::optional<Row> r = bench.run(prompt, tokens, depth, o.repeats, o.ops);
-    if (!r) return;
+  auto test = [&](const BenchTest& t) -> Status {
+    if (t.count() == 0 || interrupted()) return {};
+    const Result<BenchRow> r = bench.run(t, o.repeats, o.ops);
+    if (!r) return r.status().code() == Code::interrupted ? Status() : r.status();
     if (output != "json") print_row(*r, l, output);
     if (output == "md" && o.ops) print_ops(*r);
     rows.push(to_json(*r, l));
-    if (!o.ledger.empty()) kept.push_back(to_ledger(*r, l));
+    if (!o.ledger.empty()) to_ledger(*r, l, o, kept);
+    return {};
   };
   for (int64_t depth : o.depths) {
-    for (int64_t n : o.prompts) test(n, 0, depth);
-    for (int64_t n : o.tokens) test(0, n, depth);
+    for (int64_t n : o.prompts)
+      if (const Status s = test({n, 0, depth}); !s.ok()) return report(s);
+    for (int64_t n : o.tokens)
+      if (const Status s = test({0, n, depth}); !s.ok()) return report(s);
   }
   fputs(list_fallbacks(*l.runtime).c_str(), stderr);
   if (output == "json") print_json(Json::object({{"machine", l.machine.name}, {"rows", std::move(rows)}}));

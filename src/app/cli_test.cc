@@ -369,6 +369,15 @@ TEST_F(Cli, BenchKeepsItsRowsInALedger) {
   EXPECT_EQ((*rows)[1].test, "tg8");
   EXPECT_EQ((*rows)[0].dtype, "f32");
   EXPECT_NEAR((*rows)[0].fraction, (*rows)[0].bound_s / (*rows)[0].time_s, 1e-9);
+  // What makes it faster or slower has a row of its own.
+  EXPECT_EQ(ridgeline({"bench", tiny(), "-p", "16", "-n", "0", "-r", "1", "-t", "1", "--kv-type", "bf16", "--ledger", file}).code,
+            0);
+  EXPECT_EQ(
+      ridgeline({"bench", tiny(), "-p", "16", "-n", "0", "-r", "1", "-t", "1", "--activations", "fast", "--ledger", file}).code,
+      0);
+  const auto more = read_ledger(file);
+  ASSERT_TRUE(more.ok()) << more.status().sentence();
+  EXPECT_EQ(more->size(), 4u);
 }
 
 TEST_F(Cli, InfoSaysWhatTheFileHolds) {

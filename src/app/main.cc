@@ -211,6 +211,12 @@ int main(int argc, char** argv) {
       ->excludes(v->get_option("--json"));
   v->add_option("--ledger", bench.ledger, "also write the rows to this ledger file");
   v->add_flag("--ops", bench.ops, "also time every kind of call, beside its bound and what plan predicted");
+  v->add_option("--rival", bench.rivals,
+                "also measure these between the repeats: llama.cpp, openvino, or a script (tools/rivals)")
+      ->delimiter(',')
+      ->allow_extra_args(false);
+  v->add_option("--rival-python", bench.rival_python, "the Python that has the rivals' packages (default: python3)")
+      ->envname("RIDGELINE_RIVAL_PYTHON");
   v->callback([&] { code = bench_verb(bench); });
 
   TextVerb score;

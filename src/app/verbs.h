@@ -50,9 +50,11 @@ struct PlanVerb : CommonOptions {
 struct BenchVerb : CommonOptions {
   std::vector<int64_t> prompts = {512}, tokens = {128}, depths = {0};
   int repeats = 5;
-  std::string output = "md";  // md, csv or json
-  std::string ledger;         // append rows to this file
-  bool ops = false;           // also time every kind of call
+  std::string output = "md";        // md, csv or json
+  std::string ledger;               // append rows to this file
+  bool ops = false;                 // also time every kind of call
+  std::vector<std::string> rivals;  // names of tools/rivals/rival_NAME.py, or paths of such scripts
+  std::string rival_python = "python3";
 };
 
 struct TextInput {
