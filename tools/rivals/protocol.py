@@ -9,8 +9,10 @@
 Only the prompt or the tokens asked for are timed; the `depth` tokens before them are not. Between questions the script waits in read()
 and must leave the cores alone. The end of the input ends it. A new rival is one file rival_NAME.py that calls serve().
 """
+import ctypes
 import json
 import os
+import signal
 import sys
 
 
@@ -22,6 +24,7 @@ def ids(vocab, count, salt):
 
 def serve(package, load):
     """load(start) -> (version, {setting: time(prompt, tokens, depth) -> seconds}); `package` is what pip calls it."""
+    ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG: whoever kills the bench in a long prompt kills us with it
     lines, out = os.fdopen(os.dup(0)), os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what the rival itself prints is no answer
 
