@@ -1,6 +1,8 @@
 // The binary as its users meet it, on a tiny random model: every verb, the names in its JSON, and what must agree with what.
 #include <fmt/format.h>
 
+#include <fstream>
+#include <set>
 #include <sstream>
 
 #include "app/cli_testing.h"
@@ -9,8 +11,11 @@
 namespace ridge {
 namespace {
 
+using testing::AllOf;
+using testing::Contains;
 using testing::ElementsAreArray;
 using testing::HasSubstr;
+using testing::Not;
 using testing::StartsWith;
 
 std::vector<double> numbers(const Json& list) {
@@ -304,6 +309,50 @@ TEST_F(Cli, PlanOfAConfigAloneEqualsThatOfItsModel) {
   EXPECT_EQ(shape["peak_bytes"], model["peak_bytes"]);
   const Json h200 = json_of({"plan", folder, "--machine", std::string(RIDGE_SOURCE_DIR) + "/machines/h200.json"});
   EXPECT_EQ(h200.get_string("machine"), "H200");
+}
+
+// What --activations says is what plan shows: rows of 8 bits only where they are allowed, no woven weights on the f32 path or on a GPU.
+TEST_F(Cli, PlanFollowsActivationsAndMachine) {
+  Json config = *read_json(hf() + "/config.json");
+  config.set("hidden_size", 64), config.set("intermediate_size", 128), config.set("num_attention_heads", 4);
+  config.set("num_key_value_heads", 2), config.set("head_dim", 16);
+  const std::string path = at("wide.json");
+  std::ofstream(path) << to_text(config);
+  const auto rows = [&](Words more) {
+    Words words = {"plan", path, "--type", "Q4_0"};
+    words.insert(words.end(), more.begin(), more.end());
+    std::set<std::string> names;
+    const Json plan = json_of(words);
+    for (const Json& op : plan["ops"].items())
+      if (op.get_string("op") == "gemm") names.insert(op.get_string("row"));
+    return names;
+  };
+  if (detect_isa() >= Isa::vnni) {
+    EXPECT_THAT(rows({}), AllOf(Contains("woven_vnni"), Not(Contains("woven_vnni_fast"))));
+    EXPECT_THAT(rows({"--activations", "fast"}), AllOf(Contains("woven_vnni_fast"), Not(Contains("woven_vnni"))));
+  }
+  for (const std::string& row : rows({"--activations", "f32"})) EXPECT_THAT(row, Not(HasSubstr("woven")));
+  const std::string h200 = std::string(RIDGE_SOURCE_DIR) + "/machines/h200.json";
+  const Json on_gpu = json_of({"plan", path, "--type", "Q4_0", "--machine", h200});
+  for (const Json& op : on_gpu["ops"].items()) EXPECT_THAT(op.get_string("shape"), Not(HasSubstr("Q4_0x16")));
+}
+
+// The f32 path beside itself differs in nothing; other rows differ a little, and the perplexities are what each alone has.
+TEST_F(Cli, ScoreBesideTheF32Path) {
+  const std::string model = tiny();
+  const auto beside = [&](Words more) {
+    Words words = {"score", model, "-p", kText, "--reference", "-t", "1"};
+    words.insert(words.end(), more.begin(), more.end());
+    return json_of(words);
+  };
+  const Json same = beside({"--activations", "f32", "--kv-type", "f32"}), other = beside({"--kv-type", "bf16"});
+  EXPECT_THAT(keys_of(same["reference"]), ElementsAreArray({"perplexity", "mean_kl", "max_kl", "top1_equal"}));
+  EXPECT_NEAR(same["reference"].get_number("mean_kl", 1), 0, 1e-12);
+  EXPECT_EQ(same["reference"].get_number("top1_equal", 0), 1);
+  EXPECT_NEAR(same["reference"].get_number("perplexity", 0) / same.get_number("perplexity", 1), 1, 1e-12);
+  EXPECT_GT(other["reference"].get_number("mean_kl", 0), 1e-9);
+  EXPECT_GE(other["reference"].get_number("max_kl", 0), other["reference"].get_number("mean_kl", 1));
+  EXPECT_NEAR(other["reference"].get_number("perplexity", 0) / same.get_number("perplexity", 1), 1, 1e-12);
 }
 
 TEST_F(Cli, BenchNamesItsRowsAsTheFieldDoes) {

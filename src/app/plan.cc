@@ -80,7 +80,15 @@ void print_table(const StepPlan& p, const Machine& machine, const std::string& t
 int plan_verb(const PlanVerb& o) {
   Result<Source> source = open_source(o.model);
   if (!source) return report(source.status());
-  LoadOptions options{.weights = LoadOptions::Weights::measured, .woven = weaves(o, active_isa())};
+  const int threads = threads_of(o.threads);
+  Result<Machine> machine = machine_of(o, threads);
+  if (!machine) return report(machine.status());
+  CommonOptions alone = o;  // nothing runs: no threads
+  alone.threads = 1;
+  const std::unique_ptr<Runtime> runtime = make_runtime(alone);
+  runtime->place = machine->isa.empty() ? Place::cuda : Place::cpu;
+  LoadOptions options{.weights = LoadOptions::Weights::measured,
+                      .woven = runtime->place == Place::cpu && weaves(o, runtime->isa)};
   if (!o.type.empty()) {
     Result<DType> type = type_named(o.type);
     if (!type) return report(type.status());
@@ -90,23 +98,18 @@ int plan_verb(const PlanVerb& o) {
   }
   Result<Model> model = load_model(*source, options);
   if (!model) return report(model.status());
-  const int threads = threads_of(o.threads);
-  Result<Machine> machine = machine_of(o, threads);
-  if (!machine) return report(machine.status());
   if (Status s = cache_fits(*model, kv_dtype(o.kv_type)); !s.ok()) return report(s);
   const int64_t queries = o.prompt ? o.prompt : 1;
   if (o.depth + queries > model->context)
     return report(
         usage_error(fmt::format("{} tokens at depth {} exceed the model's context of {}.", queries, o.depth, model->context)));
 
-  Runtime runtime(1);  // nothing runs: no threads
-  runtime.place = machine->isa.empty() ? Place::cuda : Place::cpu;
   const StepShape shape{.queries = std::vector<int32_t>(o.batch, int32_t(queries)),
                         .keys = std::vector<int32_t>(o.batch, int32_t(o.depth + queries)),
                         .kv_type = kv_dtype(o.kv_type)};
-  const StepPlan p = plan_step(*model, runtime, *machine, shape);
-  if (o.strict && !runtime.fallbacks.empty())
-    return report(failed("--strict: this step would fall back.\n" + list_fallbacks(runtime)));
+  const StepPlan p = plan_step(*model, *runtime, *machine, shape);
+  if (o.strict && !runtime->fallbacks.empty())
+    return report(failed("--strict: this step would fall back.\n" + list_fallbacks(*runtime)));
   if (!o.json) {
     print_table(p, *machine,
                 fmt::format("{}: {} of {} sequence{}, {} token{} each at depth {}", model->label,

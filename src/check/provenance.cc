@@ -86,7 +86,8 @@ Provenance provenance(const std::string& op, const std::string& from) {
   const fs::path tree = find_tree(from);
   if (tree.empty()) return p;
   p.commit = commit_of(tree);
-  const fs::path folder = folder_of(tree, op);
+  if (op.empty()) p.sources = hash(tree, {tree / "src"});  // a whole model runs through all of it
+  const fs::path folder = op.empty() ? fs::path() : folder_of(tree, op);
   if (!folder.empty()) p.sources = hash(tree, {folder, tree / "src/tile", tree / "src/device"});
   return p;
 }

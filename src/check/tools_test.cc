@@ -167,6 +167,8 @@ TEST(Provenance, HashesTheFolderThatDefinesTheOp) {
   EXPECT_EQ(a.sources, b.sources);
   EXPECT_NE(a.sources, c.sources);
   EXPECT_EQ(provenance("no_such_op", RIDGE_SOURCE_DIR).sources, "");
+  EXPECT_EQ(provenance("", RIDGE_SOURCE_DIR).sources.size(), 12u);
+  EXPECT_NE(provenance("", RIDGE_SOURCE_DIR).sources, c.sources);
   EXPECT_EQ(provenance("gemm", "/").sources, "");
   EXPECT_EQ(a.date.size(), 20u);
 }

@@ -52,25 +52,22 @@ Result<Score> score(Runner& runner, std::span<const int32_t> ids,
 
 Result<Comparison> compare(Runner& ours, Runner& reference, std::span<const int32_t> ids) {
   Comparison c;
-  Result<Score> theirs = score(reference, ids);
-  if (!theirs) return theirs.status();
-  c.reference = std::move(*theirs);
-  // The reference goes through the text again beside us: its logits of a whole text would not fit.
   SequenceState state;
-  reference.pool().grow(state, int64_t(ids.size()));
   View expected;
-  int64_t first = 0;
-  double sum_kl = 0;
+  const int64_t n = int64_t(ids.size());
+  int64_t first = 0, equal = 0;
+  double sum_kl = 0, sum_logprob = 0;
   Result<Score> s = score(ours, ids, [&](int64_t position, std::span<const float> logits) {
-    if (position == state.tokens) {
+    if (position == state.tokens) {  // the next chunk, beside ours: the logits of a whole text would not fit
+      reference.pool().grow(state, n);
       const int64_t chunk = std::min(reference.options().step_tokens, reference.options().step_rows);
-      const Runner::Input input{&state, ids.subspan(position, std::min(chunk, int64_t(ids.size()) - position))};
+      const Runner::Input input{&state, ids.subspan(position, std::min(chunk, n - position))};
       first = position;
       expected = reference.step({&input, 1}, BatchBuffers::Rows::all);
     }
     const std::span<const float> truth(expected.as<float>(position - first), logits.size());
-    const double a = log_sum_exp(truth, *std::max_element(truth.begin(), truth.end()));
-    const double b = log_sum_exp(logits, *std::max_element(logits.begin(), logits.end()));
+    const auto top = std::max_element(truth.begin(), truth.end()), our_top = std::max_element(logits.begin(), logits.end());
+    const double a = log_sum_exp(truth, *top), b = log_sum_exp(logits, *our_top);
     double kl = 0;
     for (size_t i = 0; i < logits.size(); ++i) {
       const double log_p = truth[i] - a;
@@ -78,14 +75,15 @@ Result<Comparison> compare(Runner& ours, Runner& reference, std::span<const int3
     }
     sum_kl += kl;
     c.max_kl = std::max(c.max_kl, kl);
+    equal += top - truth.begin() == our_top - logits.begin();
+    if (position + 1 < n) sum_logprob += truth[ids[position + 1]] - a;
   });
-  reference.pool().release(state);
   if (!s) return s.status();
+  reference.pool().release(state);
   c.ours = std::move(*s);
-  c.mean_kl = sum_kl / double(ids.size());
-  int64_t equal = 0;
-  for (size_t i = 0; i < ids.size(); ++i) equal += c.ours.top1[i] == c.reference.top1[i];
-  c.top1_equal = double(equal) / double(ids.size());
+  c.reference_perplexity = std::exp(-sum_logprob / double(n - 1));
+  c.mean_kl = sum_kl / double(n);
+  c.top1_equal = double(equal) / double(n);
   return c;
 }
 

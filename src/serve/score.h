@@ -20,7 +20,8 @@ Result<Score> score(Runner& runner, std::span<const int32_t> ids,
 
 // The same text through two runners, chunk by chunk: what one's rounding does to the other's distributions.
 struct Comparison {
-  Score ours, reference;
+  Score ours;
+  double reference_perplexity = 0;
   double mean_kl = 0, max_kl = 0;  // of ours from the reference, in nats
   double top1_equal = 0;           // fraction of positions
 };

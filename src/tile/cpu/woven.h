@@ -5,7 +5,7 @@
 //   at.scale(s, h)            d of half h of them: W::kHalves is 2 where 16 values share a scale
 //   at.minimum(s)             m, where W::kMinimum;  elsewhere value = d (code - 2^kOffsetBits)
 //
-// The activations they meet are whole numbers too, of 16 bits for every 32 values (see `Quantised`), so a block's sum is exact: what is
+// The activations they meet are whole numbers too, of 16 bits for every 32 values (see `QuantisedScale`), so a block's sum is exact: what is
 // rounded is the activation, once, to 15 bits of the largest of its 32. For levels from AVX2 on.
 #pragma once
 #include <utility>
